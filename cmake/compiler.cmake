@@ -1,0 +1,46 @@
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# Without contraction every compiler and machine computes the same bits: a simulation is a pure function of its input.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+foreach(warning IN ITEMS all extra pedantic conversion sign-conversion shadow)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-W${warning}>)
+endforeach()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Optimised std::string concatenation sets this one off inside libstdc++ (GCC bug 105651).
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
+
+# A newer compiler may warn where these do not; that must not keep anybody from building.
+if(ISTHMUS_WERROR AND ((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+                       OR (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 19)))
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+
+if(ISTHMUS_SANITIZE)
+  # Left out of `undefined`: what the address sanitizer reports anyway. These four double the time to compile.
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize=null,alignment,vptr,object-size
+                      -fno-sanitize-recover=all -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS)
+  add_link_options(-fsanitize=address,undefined)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-maybe-uninitialized)  # false alarms on instrumented code
+  endif()
+endif()
+
+if(ISTHMUS_TIDY)
+  find_program(ISTHMUS_CLANG_TIDY NAMES clang-tidy REQUIRED)
+  set(CMAKE_CXX_CLANG_TIDY "${ISTHMUS_CLANG_TIDY}" --quiet)
+endif()
+
+find_program(ISTHMUS_CCACHE ccache)
+mark_as_advanced(ISTHMUS_CCACHE)
+if(ISTHMUS_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${ISTHMUS_CCACHE}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${ISTHMUS_CCACHE}")
+endif()

@@ -1,0 +1,37 @@
+# CUDA and NCCL. Whatever needs them lives in hw/cuda/, which is left out of the build where they are missing.
+# Target isthmus_cuda carries the libraries and, where they were found, the definition ISTHMUS_HAVE_CUDA=1.
+add_library(isthmus_cuda INTERFACE)
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/hw/cuda/*.cpp" "${PROJECT_SOURCE_DIR}/hw/cuda/*.cu")
+set(ISTHMUS_BUILD_CUDA OFF)
+if(NOT cuda_sources)
+  isthmus_summary("CUDA: left out, hw/cuda has no sources")
+  return()
+endif()
+
+set(missing)
+if(ISTHMUS_CUDA)
+  find_package(CUDAToolkit QUIET)
+  if(NOT CUDAToolkit_FOUND)
+    list(APPEND missing "the CUDA toolkit")
+  endif()
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
+  if(NOT NCCL_INCLUDE_DIR OR NOT NCCL_LIBRARY)
+    list(APPEND missing "NCCL")
+  endif()
+endif()
+isthmus_part(CUDA ${missing})
+
+if(ISTHMUS_BUILD_CUDA)
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
+  endif()
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)  # A100, H100; later GPUs translate the last at start
+  endif()
+  enable_language(CUDA)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")  # CMake 3.25 does not know it for recent toolkits
+  target_include_directories(isthmus_cuda SYSTEM INTERFACE "${NCCL_INCLUDE_DIR}")
+  target_link_libraries(isthmus_cuda INTERFACE "${NCCL_LIBRARY}" CUDA::cudart)
+  target_compile_definitions(isthmus_cuda INTERFACE ISTHMUS_HAVE_CUDA=1)
+endif()

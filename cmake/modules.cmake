@@ -1,0 +1,48 @@
+# isthmus_module(<name> [DEPENDS <module>...] [LINKS <third-party target>...])
+#
+# Makes every source below the current folder, except main.cpp, the static library isthmus_<name>. DEPENDS names all
+# modules that this one may include (the house rules test holds the sources to it). A folder without sources is
+# skipped, and so is a dependency on it.
+function(isthmus_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;LINKS")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp *.cu)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS *.hpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  if(NOT ISTHMUS_BUILD_CUDA)
+    list(FILTER sources EXCLUDE REGEX "/hw/cuda/")
+    list(FILTER headers EXCLUDE REGEX "/hw/cuda/")
+  endif()
+  if(NOT sources)
+    isthmus_summary("${name}: skipped, it has no sources")
+    return()
+  endif()
+
+  set(library isthmus_${name})
+  add_library(${library} STATIC ${sources})
+  target_include_directories(${library} PUBLIC "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${library} PUBLIC ${arg_LINKS})
+  foreach(dependency IN LISTS arg_DEPENDS)
+    if(TARGET isthmus_${dependency})
+      target_link_libraries(${library} PUBLIC isthmus_${dependency})
+    endif()
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY ISTHMUS_MODULES ${library})
+
+  if(ISTHMUS_HEADER_CHECKS AND headers)
+    isthmus_header_checks(${library} ${headers})
+  endif()
+endfunction()
+
+# A header that compiles alone includes what it uses: one generated source per header, including nothing else.
+function(isthmus_header_checks library)
+  set(checks)
+  foreach(header IN LISTS ARGN)
+    file(RELATIVE_PATH header "${PROJECT_SOURCE_DIR}" "${header}")
+    set(check "${PROJECT_BINARY_DIR}/header_checks/${header}.cpp")
+    file(CONFIGURE OUTPUT "${check}" CONTENT "#include \"${header}\"\n" @ONLY)
+    list(APPEND checks "${check}")
+  endforeach()
+  add_library(${library}_headers OBJECT ${checks})
+  target_compile_options(${library}_headers PRIVATE -O0 -g0)
+  target_link_libraries(${library}_headers PRIVATE ${library})
+endfunction()
