@@ -1,0 +1,56 @@
+#pragma once
+// A refit, resolved: every tensor with its source and target layout, every rank with its GPU, the fabric
+// under them. Planner, checker, bound and simulator all start from this value; none of them reads the
+// scenario again. Tensors with equal shape, dtype and relative layouts share one Geometry, whose mesh ranks
+// are *local*: local rank v of a tensor's source is global rank source_base + v, of its target target_base +
+// v. Ranks: training ranks 0 ... train_ranks - 1, then generation ranks (bare tensors: as the scenario
+// numbers them). Grids (Megatron, order tp-cp-ep-dp-pp): within a stage of n = gpus / pp ranks, dense rank t
+// + tp (c + cp d), expert rank x + etp (e + ep f). Generation rank g = tp * engine + t.
+
+#include <string>
+#include <vector>
+
+#include "model/fabric.hpp"
+#include "model/inventory.hpp"
+#include "model/layout.hpp"
+#include "model/scenario.hpp"
+
+namespace isthmus {
+
+struct Geometry {
+  Layout source, target;  // local ranks, starting at 0; equal shape and dtype
+  friend bool operator==(const Geometry&, const Geometry&) = default;
+};
+
+struct RefitEntry {
+  RefitTensor tensor;
+  std::uint32_t geometry = 0;
+  Rank source_base, target_base;
+  int stage = 0;  // pipeline stage that holds it on the training side
+};
+
+struct Refit {
+  std::string name;
+  Fabric fabric;
+  std::vector<GpuId> gpu_of_rank;  // several ranks may share a GPU
+  std::size_t train_ranks = 0;     // 0 for bare tensors
+  std::size_t generate_ranks = 0;
+  int stages = 1;
+  std::vector<Geometry> geometries;
+  std::vector<RefitEntry> tensors;  // in transfer order; index = TensorId
+  RefitSpec settings;
+  InventoryTotals totals;  // of the model; zero for bare tensors
+
+  std::size_t ranks() const { return gpu_of_rank.size(); }
+  const Geometry& geometry(TensorId tensor) const { return geometries[tensors[tensor.index()].geometry]; }
+  GpuId gpu(Rank rank) const { return gpu_of_rank[rank.index()]; }
+  /// Bytes of all tensors together, once each: the payload of this refit.
+  Bytes payload() const;
+};
+
+/// Resolves a scenario: reads the model's configuration, builds grids, layouts and fabric. Raises InputError
+/// with the key at fault when counts do not match the grid, a parallel size does not divide, or the fabric is
+/// too small.
+Refit resolve(const Scenario& scenario);
+
+}  // namespace isthmus

@@ -1,0 +1,280 @@
+#include "model/scenario.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "model/name_pattern.hpp"
+#include "model/quantity.hpp"
+#include "model/scenario_reader.hpp"
+#include "model/text.hpp"
+#include "model/yaml.hpp"
+
+namespace isthmus {
+namespace {
+
+int count(const YamlValue& value, std::int64_t most = max_gpus) {
+  return static_cast<int>(value.integer(1, most));
+}
+
+void read_count(const YamlValue& mapping, std::string_view key, int& into, std::int64_t most = max_gpus) {
+  if (const auto value = mapping.find(key)) into = count(*value, most);
+}
+
+void read_count(const YamlValue& mapping, std::string_view key, std::optional<int>& into,
+                std::int64_t most = max_gpus) {
+  if (const auto value = mapping.find(key)) into = count(*value, most);
+}
+
+void read_flag(const YamlValue& mapping, std::string_view key, bool& into) {
+  if (const auto value = mapping.find(key)) into = value->flag();
+}
+
+void read_rate(const YamlValue& mapping, std::string_view key, std::optional<Bandwidth>& into) {
+  const auto value = mapping.find(key);
+  if (!value) return;
+  into = parse_bandwidth(value->text(rate_form));
+  if (!into) value->refuse(rate_form);
+}
+
+FabricSpec read_fabric(const YamlValue& value) {
+  value.allow_only({"preset", "hosts", "nic_bandwidth", "nvlink_bandwidth"});
+  FabricSpec spec;
+  std::vector<std::string_view> known;
+  for (const FabricPreset& preset : fabric_presets()) known.push_back(preset.name);
+  const YamlValue preset = value.at("preset");
+  spec.preset = preset.text("the name of a preset");
+  if (std::find(known.begin(), known.end(), spec.preset) == known.end()) {
+    preset.refuse(fmt::format("{}", fmt::join(closest_first(spec.preset, known), ", ")));
+  }
+  spec.hosts = count(value.at("hosts"));
+  read_rate(value, "nic_bandwidth", spec.nic_bandwidth);
+  read_rate(value, "nvlink_bandwidth", spec.nvlink_bandwidth);
+  return spec;
+}
+
+ModelSpec read_model(const YamlValue& value) {
+  value.allow_only({"config", "dtype", "mtp", "vision", "layers"});
+  ModelSpec spec;
+  spec.config = value.at("config").text("the path of a config.json, relative to the scenario");
+  if (const auto dtype = value.find("dtype")) {
+    const std::string_view form = "bf16 or another dtype name";
+    const std::optional<Dtype> known = parse_dtype(dtype->text(form));
+    if (!known) dtype->refuse(form);
+    spec.dtype = *known;
+  }
+  read_flag(value, "mtp", spec.mtp);
+  read_flag(value, "vision", spec.vision);
+  read_count(value, "layers", spec.layers, max_layers);
+  return spec;
+}
+
+TrainSpec read_train(const YamlValue& value) {
+  value.allow_only({"gpus", "tp", "cp", "ep", "etp", "pp", "layers_first", "layers_last"});
+  TrainSpec spec;
+  spec.gpus = count(value.at("gpus"));
+  read_count(value, "tp", spec.tp);
+  read_count(value, "cp", spec.cp);
+  read_count(value, "ep", spec.ep);
+  read_count(value, "pp", spec.pp);
+  read_count(value, "etp", spec.etp);
+  read_count(value, "layers_first", spec.layers_first, max_layers);
+  read_count(value, "layers_last", spec.layers_last, max_layers);
+  return spec;
+}
+
+GenerateSpec read_generate(const YamlValue& value) {
+  value.allow_only({"gpus", "tp", "ep", "dp"});
+  GenerateSpec spec;
+  spec.gpus = count(value.at("gpus"));
+  read_count(value, "tp", spec.tp);
+  read_count(value, "ep", spec.ep);
+  read_count(value, "dp", spec.dp);
+  return spec;
+}
+
+std::optional<SideRanks> read_side(const YamlValue& ranks, std::string_view side) {
+  const auto value = ranks.find(side);
+  if (!value) return std::nullopt;
+  value->allow_only({"hosts"});
+  SideRanks result;
+  for (const std::int64_t host : value->at("hosts").ranges(max_gpus))
+    result.hosts.push_back(static_cast<int>(host));
+  return result;
+}
+
+void read_sides(const YamlValue& value, Scenario& scenario) {
+  value.allow_only({"train", "generate"});
+  scenario.train_ranks = read_side(value, "train");
+  scenario.generate_ranks = read_side(value, "generate");
+  if (!scenario.train_ranks && !scenario.generate_ranks) value.refuse("train, generate, or both");
+}
+
+BulkRule read_bulk(const YamlValue& value) {
+  constexpr std::string_view form = "ffn, all, or {match: [regular expressions]}";
+  BulkRule rule;
+  if (value.is_mapping()) {
+    value.allow_only({"match"});
+    rule.kind = BulkRule::Kind::match;
+    for (const YamlValue& item : value.at("match").items(max_name_patterns)) {
+      rule.patterns.push_back(item.text(name_pattern_form));
+      const auto fault = name_pattern_fault(rule.patterns.back());
+      if (fault)
+        item.refuse(fmt::format("{} in '{}'", *fault, printable(rule.patterns.back())), name_pattern_form);
+    }
+    return rule;
+  }
+  const std::string name = value.is_list() ? "" : value.text(form);
+  if (name != "ffn" && name != "all") value.refuse(form);
+  rule.kind = name == "ffn" ? BulkRule::Kind::ffn : BulkRule::Kind::all;
+  return rule;
+}
+
+RefitSpec read_refit(const YamlValue& value) {
+  value.allow_only({"bulk", "streams", "buffers", "packet_bytes", "relay"});
+  RefitSpec spec;
+  if (const auto bulk = value.find("bulk")) spec.bulk = read_bulk(*bulk);
+  read_count(value, "streams", spec.streams, max_in_flight);
+  read_count(value, "buffers", spec.buffers, max_in_flight);
+  if (const auto size = value.find("packet_bytes")) {
+    const std::optional<Bytes> bytes = parse_bytes(size->text(size_form));
+    if (!bytes) size->refuse(size_form);
+    spec.packet_bytes = *bytes;
+  }
+  if (const auto relay = value.find("relay")) {
+    const std::string name = relay->text("members or any");
+    if (name != "members" && name != "any") relay->refuse("members or any");
+    spec.relay = name == "any" ? Relay::any : Relay::members;
+  }
+  return spec;
+}
+
+/// Names of policies and calibrations: what may also stand in file names and on the command line.
+bool is_name(std::string_view text) {
+  const auto is_letter_or_digit = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  return is_letter_or_digit(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
+           return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+void read_seconds(const YamlValue& value, Published& row) {
+  constexpr std::string_view form = "seconds above zero as a number, or [low, high] with low at most high";
+  if (value.is_list()) {
+    const std::vector<YamlValue> ends = value.items(2);
+    if (ends.size() != 2) value.refuse("a list of one item", form);
+    row.seconds_low = ends[0].number(form);
+    row.seconds_high = ends[1].number(form);
+  } else {
+    row.seconds_low = row.seconds_high = value.number(form);
+  }
+  if (row.seconds_low <= 0 || row.seconds_high > 1e9) value.refuse(form);
+  if (row.seconds_low > row.seconds_high) {
+    value.refuse(fmt::format("[{}, {}]", row.seconds_low, row.seconds_high), form);
+  }
+}
+
+std::vector<Published> read_published(const YamlValue& value) {
+  std::vector<Published> rows;
+  for (const YamlValue& item : value.items(max_published)) {
+    item.allow_only({"id", "policy", "seconds", "source"});
+    Published row;
+    row.id = item.at("id").text("a short name of this row");
+    const auto same_id = [&](const Published& other) { return other.id == row.id; };
+    if (std::any_of(rows.begin(), rows.end(), same_id)) {
+      item.at("id").refuse(fmt::format("'{}' a second time", printable(row.id)), "each id once");
+    }
+    constexpr std::string_view policy_form = "the name of a policy, such as striped or gather-broadcast";
+    row.policy = item.at("policy").text(policy_form);
+    if (!is_name(row.policy)) item.at("policy").refuse(policy_form);
+    read_seconds(item.at("seconds"), row);
+    row.source = item.at("source").text("one line that says where the number was published");
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void read_whole_refit(const YamlValue& root, Scenario& scenario) {
+  scenario.model = read_model(root.at("model"));
+  scenario.train = read_train(root.at("train"));
+  scenario.generate = read_generate(root.at("generate"));
+  if (const auto ranks = root.find("ranks")) read_sides(*ranks, scenario);
+}
+
+/// The two forms exclude each other; `tensor` or `tensors` decides.
+void read_content(const YamlValue& root, Scenario& scenario) {
+  const bool bare = root.find("tensor") || root.find("tensors");
+  if (!bare && !root.find("model")) {
+    root.refuse("neither model nor tensor", "model, train, generate; or tensor, source, target; or tensors");
+  }
+  const std::vector<std::string_view> foreign =
+      bare ? std::vector<std::string_view>{"model", "train", "generate", "ranks"}
+           : std::vector<std::string_view>{"source", "target"};
+  for (const std::string_view key : foreign) {
+    const auto value = root.find(key);
+    if (value && bare)
+      value->refuse("this key beside bare tensors", "it with model, train and generate only");
+    if (value) value->refuse("this key beside a model", "it with tensor only");
+  }
+  if (bare) {
+    scenario.tensors = read_tensors(root);
+  } else {
+    read_whole_refit(root, scenario);
+  }
+}
+
+void read_root(const YamlValue& root, Scenario& scenario) {
+  root.allow_only({"name", "fabric", "model", "train", "generate", "ranks", "tensor", "source", "target",
+                   "tensors", "refit", "calibration", "published"});
+  const std::string stem = scenario.file.stem().string();
+  scenario.name = stem.empty() ? "scenario" : printable(stem);
+  if (const auto name = root.find("name")) scenario.name = name->text("a name of one line");
+  read_content(root, scenario);
+  scenario.fabric = read_fabric(root.at("fabric"));
+  if (const auto refit = root.find("refit")) scenario.refit = read_refit(*refit);
+  if (const auto calibration = root.find("calibration")) {
+    constexpr std::string_view form = "a name such as h100-ib400, or a path that ends in .yaml";
+    scenario.calibration = calibration->text(form);
+    const bool is_path = std::string_view(scenario.calibration).ends_with(".yaml");
+    if (!is_path && !is_name(scenario.calibration)) calibration->refuse(form);
+  }
+  if (const auto published = root.find("published")) scenario.published = read_published(*published);
+}
+
+}  // namespace
+
+Location Scenario::at(std::string_view key) const {
+  for (std::string_view parent = key; !parent.empty();) {
+    if (const auto found = locations.find(std::string(parent)); found != locations.end()) {
+      return {found->second.file, found->second.line, std::string(key)};
+    }
+    const std::size_t dot = parent.rfind('.');
+    parent = dot == std::string_view::npos ? std::string_view{} : parent.substr(0, dot);
+  }
+  return {printable(file.string(), 4096), 0, std::string(key)};
+}
+
+bool same_content(const Scenario& a, const Scenario& b) {
+  return a.name == b.name && a.fabric == b.fabric && a.model == b.model && a.train == b.train &&
+         a.generate == b.generate && a.train_ranks == b.train_ranks && a.generate_ranks == b.generate_ranks &&
+         a.tensors == b.tensors && a.refit == b.refit && a.calibration == b.calibration &&
+         a.published == b.published;
+}
+
+Scenario parse_scenario(const std::string& text, const std::filesystem::path& file,
+                        const std::vector<Override>& overrides) {
+  YamlDocument document(text, file.string());
+  for (const auto& [key, value] : overrides) document.set(key, value);
+  Scenario scenario;
+  scenario.file = file;
+  read_root(document.root(), scenario);
+  scenario.locations = document.locations();
+  return scenario;
+}
+
+Scenario read_scenario(const std::filesystem::path& file, const std::vector<Override>& overrides) {
+  return parse_scenario(read_text_file(file), file, overrides);
+}
+
+}  // namespace isthmus

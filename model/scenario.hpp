@@ -1,0 +1,124 @@
+#pragma once
+// A scenario file: what is moved, from which layout to which, on which fabric, how. Two forms: a whole refit
+// (model + train + generate) and bare tensors (tensor/source/target, or a list under `tensors`). See
+// docs/scenario.md.
+// Invariant: text -> Scenario -> text -> Scenario is the identity. Every quantity in the file carries its
+// unit. Reading reports the first fault as InputError with file, line, key, what was found and what is
+// allowed; unknown keys are faults. resolve() (model/refit.hpp) checks what spans several keys (grids,
+// counts, divisibility).
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/error.hpp"
+#include "model/fabric.hpp"
+#include "model/layout.hpp"
+
+namespace isthmus {
+
+struct ModelSpec {
+  std::string config;  // path relative to the scenario file
+  Dtype dtype = Dtype::bf16;
+  bool mtp = false;
+  bool vision = false;
+  std::optional<int> layers;  // fewer decoder layers than the configuration, for what-ifs
+  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+};
+
+/// Training side: Megatron's two grids over the same ranks (order tp-cp-ep-dp-pp, leftmost
+/// fastest; pp outermost).
+struct TrainSpec {
+  int gpus = 0;
+  int tp = 1, cp = 1, ep = 1, pp = 1;
+  std::optional<int> etp;                        // expert tensor parallel; unset means tp, as in Megatron
+  std::optional<int> layers_first, layers_last;  // layers on the first and last stage; the rest is even
+  friend bool operator==(const TrainSpec&, const TrainSpec&) = default;
+};
+
+/// Generation side: engines of tp ranks (engine outer, tp inner); experts by ep = 1 (sharded over tp) or
+/// ep = tp.
+struct GenerateSpec {
+  int gpus = 0;
+  int tp = 1, ep = 1;
+  std::optional<int> dp;  // engines; unset means gpus / tp
+  friend bool operator==(const GenerateSpec&, const GenerateSpec&) = default;
+};
+
+/// Which hosts hold a side, in rank order: consecutive ranks fill host after host.
+struct SideRanks {
+  std::vector<int> hosts;
+  friend bool operator==(const SideRanks&, const SideRanks&) = default;
+};
+
+/// What the hybrid methods reshard; the rest is misc.
+struct BulkRule {
+  enum class Kind : std::uint8_t { ffn, all, match } kind = Kind::ffn;
+  std::vector<std::string> patterns;  // for Kind::match: see model/name_pattern.hpp
+  friend bool operator==(const BulkRule&, const BulkRule&) = default;
+};
+
+enum class Relay : std::uint8_t { members, any };
+
+struct RefitSpec {
+  BulkRule bulk;
+  int streams = 2;                    // pipeline stages in flight for the policies that go stage by stage
+  int buffers = 2;                    // packets in flight for packed broadcasts
+  Bytes packet_bytes{1'700'000'000};  // a packet closes when its total reaches this (NeMo RL: 2 % of memory)
+  Relay relay = Relay::any;           // may GPUs outside both sides relay?
+  friend bool operator==(const RefitSpec&, const RefitSpec&) = default;
+};
+
+struct Published {
+  std::string id;
+  std::string policy;
+  double seconds_low = 0, seconds_high = 0;
+  std::string source;
+  friend bool operator==(const Published&, const Published&) = default;
+};
+
+/// A bare tensor with its two layouts (ranks are global).
+struct TensorSpec {
+  std::string name;
+  Layout source, target;
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
+
+struct Scenario {
+  std::string name;
+  FabricSpec fabric;
+  // Whole refit: model, train and generate are set. Bare tensors: `tensors` is not empty, and these are not
+  // set.
+  std::optional<ModelSpec> model;
+  std::optional<TrainSpec> train;
+  std::optional<GenerateSpec> generate;
+  std::optional<SideRanks> train_ranks, generate_ranks;  // unset: contiguous, training first
+  std::vector<TensorSpec> tensors;
+  RefitSpec refit;
+  std::string calibration = "wire-only";
+  std::vector<Published> published;
+
+  std::filesystem::path file;                 // where it was read from; not part of the identity
+  std::map<std::string, Location> locations;  // dotted key -> where it stands, for later messages
+
+  /// The location of a key, or of its nearest parent, or of the file; it names the key that was asked for.
+  Location at(std::string_view key) const;
+};
+/// Equality of content (file and locations aside).
+bool same_content(const Scenario& a, const Scenario& b);
+
+/// One `--set key=value`: replaces (or adds) the value at a dotted key; the value is YAML.
+using Override = std::pair<std::string, std::string>;
+
+Scenario read_scenario(const std::filesystem::path& file, const std::vector<Override>& overrides = {});
+/// As read_scenario, from text; `file` names it in messages and anchors relative paths.
+Scenario parse_scenario(const std::string& text, const std::filesystem::path& file,
+                        const std::vector<Override>& overrides = {});
+/// The scenario as YAML text.
+std::string to_yaml(const Scenario& scenario);
+
+}  // namespace isthmus

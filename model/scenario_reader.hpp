@@ -1,0 +1,27 @@
+#pragma once
+// Internal to the scenario reader (scenario.cpp, scenario_tensors.cpp, scenario_writer.cpp): limits, and the
+// part that reads bare tensors. The limits bound what a file can make the reader allocate; they are far above
+// real machines.
+
+#include <cstdint>
+#include <vector>
+
+#include "model/scenario.hpp"
+#include "model/yaml.hpp"
+
+namespace isthmus {
+
+inline constexpr std::int64_t max_gpus = 1'048'576;  // also hosts, ranks and parallel sizes
+inline constexpr std::int64_t max_layers = 100'000;
+inline constexpr std::int64_t max_in_flight = 1'024;  // streams, buffers
+inline constexpr std::size_t max_tensors = 100'000;
+inline constexpr std::size_t max_published = 1'000;
+inline constexpr std::size_t max_name_patterns = 100;
+inline constexpr std::size_t max_mesh_axes = 8;
+inline constexpr std::int64_t max_mesh_positions = 4'194'304;  // over all meshes of a scenario
+inline constexpr std::int64_t max_tensor_bytes = std::int64_t{1} << 60;
+
+/// `tensor`, `source`, `target` of the root, or the items of `tensors`.
+std::vector<TensorSpec> read_tensors(const YamlValue& root);
+
+}  // namespace isthmus

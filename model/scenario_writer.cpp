@@ -1,0 +1,147 @@
+// The scenario as YAML text that reads back to the same content.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "model/quantity.hpp"
+#include "model/scenario.hpp"
+
+namespace isthmus {
+namespace {
+
+/// Plain where YAML takes it for this very text, else in double quotes.
+std::string scalar(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto is_plain = [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '/';
+  };
+  const bool nothing = text == "null" || text == "Null" || text == "NULL";
+  const bool plain =
+      !text.empty() && is_letter(text.front()) && std::all_of(text.begin(), text.end(), is_plain);
+  if (plain && !nothing) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+/// "0-31", or "[0-3, 8]": ascending runs as ranges, in order.
+template <class Numbers, class Value>
+std::string ranges(const Numbers& numbers, Value value) {
+  std::vector<std::string> runs;
+  for (std::size_t first = 0; first < numbers.size();) {
+    std::size_t last = first;
+    while (last + 1 < numbers.size() && value(numbers[last + 1]) == value(numbers[last]) + 1) ++last;
+    runs.push_back(last == first ? fmt::format("{}", value(numbers[first]))
+                                 : fmt::format("{}-{}", value(numbers[first]), value(numbers[last])));
+    first = last + 1;
+  }
+  return runs.size() == 1 ? runs.front() : fmt::format("[{}]", fmt::join(runs, ", "));
+}
+
+template <class T>
+std::string optional_key(std::string_view key, const std::optional<T>& value) {
+  return value ? fmt::format(", {}: {}", key, *value) : "";
+}
+
+std::string optional_rate(std::string_view key, const std::optional<Bandwidth>& rate) {
+  return rate ? fmt::format(", {}: {}", key, to_string(*rate)) : "";
+}
+
+std::string fabric(const FabricSpec& spec) {
+  return fmt::format("fabric: {{preset: {}, hosts: {}{}{}}}\n", scalar(spec.preset), spec.hosts,
+                     optional_rate("nic_bandwidth", spec.nic_bandwidth),
+                     optional_rate("nvlink_bandwidth", spec.nvlink_bandwidth));
+}
+
+std::string model(const ModelSpec& spec) {
+  return fmt::format("model: {{config: {}, dtype: {}, mtp: {}, vision: {}{}}}\n", scalar(spec.config),
+                     to_string(spec.dtype), spec.mtp, spec.vision, optional_key("layers", spec.layers));
+}
+
+std::string train(const TrainSpec& spec) {
+  return fmt::format("train: {{gpus: {}, tp: {}, cp: {}, ep: {}, pp: {}{}{}{}}}\n", spec.gpus, spec.tp,
+                     spec.cp, spec.ep, spec.pp, optional_key("etp", spec.etp),
+                     optional_key("layers_first", spec.layers_first),
+                     optional_key("layers_last", spec.layers_last));
+}
+
+std::string generate(const GenerateSpec& spec) {
+  return fmt::format("generate: {{gpus: {}, tp: {}, ep: {}{}}}\n", spec.gpus, spec.tp, spec.ep,
+                     optional_key("dp", spec.dp));
+}
+
+std::string side(std::string_view name, const std::optional<SideRanks>& ranks) {
+  if (!ranks) return "";
+  return fmt::format("  {}: {{hosts: {}}}\n", name, ranges(ranks->hosts, [](int host) { return host; }));
+}
+
+std::string layout(const Layout& layout) {
+  std::vector<std::string> placements;
+  for (const Placement placement : layout.placements) placements.push_back(to_string(placement));
+  const std::vector<Rank>& ranks = layout.mesh.ranks;
+  const std::string rank_texts = ranges(ranks, [](Rank rank) { return rank.value; });
+  const bool contiguous = rank_texts.front() != '[';
+  return fmt::format("{{mesh: [{}], {}: {}, placements: [{}], chunk_rule: {}}}",
+                     fmt::join(layout.mesh.shape, ", "), contiguous ? "first_rank" : "ranks",
+                     contiguous ? fmt::format("{}", ranks.front().value) : rank_texts,
+                     fmt::join(placements, ", "), to_string(layout.chunk_rule));
+}
+
+std::string tensor(const TensorSpec& spec, std::string_view first_indent, std::string_view indent) {
+  return fmt::format("{}tensor: {{name: {}, shape: [{}], dtype: {}}}\n{}source: {}\n{}target: {}\n",
+                     first_indent, scalar(spec.name), fmt::join(spec.source.shape, ", "),
+                     to_string(spec.source.dtype), indent, layout(spec.source), indent, layout(spec.target));
+}
+
+std::string bulk(const BulkRule& rule) {
+  if (rule.kind == BulkRule::Kind::ffn) return "ffn";
+  if (rule.kind == BulkRule::Kind::all) return "all";
+  std::vector<std::string> patterns;
+  for (const std::string& pattern : rule.patterns) patterns.push_back(scalar(pattern));
+  return fmt::format("{{match: [{}]}}", fmt::join(patterns, ", "));
+}
+
+std::string refit(const RefitSpec& spec) {
+  return fmt::format("refit: {{bulk: {}, streams: {}, buffers: {}, packet_bytes: {}, relay: {}}}\n",
+                     bulk(spec.bulk), spec.streams, spec.buffers, to_string(spec.packet_bytes),
+                     spec.relay == Relay::any ? "any" : "members");
+}
+
+std::string published(const Published& row) {
+  const std::string seconds = row.seconds_low == row.seconds_high
+                                  ? fmt::format("{}", row.seconds_low)
+                                  : fmt::format("[{}, {}]", row.seconds_low, row.seconds_high);
+  return fmt::format("  - {{id: {}, policy: {}, seconds: {}, source: {}}}\n", scalar(row.id),
+                     scalar(row.policy), seconds, scalar(row.source));
+}
+
+std::string content(const Scenario& scenario) {
+  std::string text;
+  if (scenario.model) text += model(*scenario.model);
+  if (scenario.train) text += train(*scenario.train);
+  if (scenario.generate) text += generate(*scenario.generate);
+  if (scenario.train_ranks || scenario.generate_ranks) {
+    text += "ranks:\n" + side("train", scenario.train_ranks) + side("generate", scenario.generate_ranks);
+  }
+  if (scenario.tensors.size() == 1) return text + tensor(scenario.tensors.front(), "", "");
+  if (!scenario.tensors.empty()) text += "tensors:\n";
+  for (const TensorSpec& spec : scenario.tensors) text += tensor(spec, "  - ", "    ");
+  return text;
+}
+
+}  // namespace
+
+std::string to_yaml(const Scenario& scenario) {
+  std::string text = fmt::format("name: {}\n", scalar(scenario.name));
+  text += content(scenario) + fabric(scenario.fabric) + refit(scenario.refit);
+  text += fmt::format("calibration: {}\n", scalar(scenario.calibration));
+  if (!scenario.published.empty()) text += "published:\n";
+  for (const Published& row : scenario.published) text += published(row);
+  return text;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,188 @@
+#include "tests/support/scenario_generator.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace isthmus {
+namespace {
+
+namespace gen = rc::gen;
+
+/// A whole number from `least` to `most`; shrinks towards `least`.
+template <class T>
+T pick(T least, T most) {
+  return *gen::inRange<T>(least, static_cast<T>(most + 1));
+}
+
+bool flip() { return *gen::arbitrary<bool>(); }
+
+template <class T>
+T one_of(const std::vector<T>& values) {
+  return values[pick<std::size_t>(0, values.size() - 1)];
+}
+
+std::optional<int> maybe_count(int most) { return flip() ? std::optional(pick(1, most)) : std::nullopt; }
+
+/// Lines of text that tempt a YAML writer: quotes, colons, braces, blanks at the ends, words for nothing.
+std::string text() {
+  static const std::vector<std::string> tempting{
+      "x",      "null", "~",    "true",  "12",        "1e3", " both ends ", "a: b", "# no comment", "- item",
+      "{a}",    "[a]",  "it's", "\"q\"", "back\\n",   "&a",  "*a",          "!t",   "%d",           "Null",
+      "µ √ 漢", "yes",  "0x10", "@at",   "trailing:", "a,b", "?",           "a #b", "..",           "<<"};
+  std::string result = one_of(tempting);
+  if (flip()) result += one_of(tempting);
+  return result;
+}
+
+std::string name() {
+  return one_of<std::string>(
+      {"p2p", "striped", "gather-broadcast", "m2n-node-aware", "balanced", "7b", "v1.2_x"});
+}
+
+std::optional<Bandwidth> maybe_rate() {
+  if (!flip()) return std::nullopt;
+  return Bandwidth{flip() ? pick<std::int64_t>(1, 900) * 1'000'000'000
+                          : pick<std::int64_t>(1, 1'000'000'007)};
+}
+
+std::vector<std::int64_t> distinct_numbers(std::int64_t end, std::size_t count) {
+  std::vector<std::int64_t> numbers(to_size(end));
+  std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
+  for (std::size_t i = 0; i < count; ++i) std::swap(numbers[i], numbers[pick(i, numbers.size() - 1)]);
+  numbers.resize(count);
+  return numbers;
+}
+
+Mesh mesh() {
+  std::vector<std::int64_t> shape;
+  const std::size_t axes = pick<std::size_t>(1, 4);
+  std::int64_t positions = 1;
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    shape.push_back(pick<std::int64_t>(1, 4));
+    positions *= shape.back();
+  }
+  if (!flip()) return contiguous_mesh(shape, Rank{pick<std::uint32_t>(0, 1000)});
+  Mesh result{shape, {}};
+  for (const std::int64_t rank : distinct_numbers(positions + 5, to_size(positions))) {
+    result.ranks.push_back({static_cast<std::uint32_t>(rank)});
+  }
+  return result;
+}
+
+FabricSpec fabric() {
+  const std::vector<FabricPreset> presets = fabric_presets();
+  FabricSpec spec;
+  spec.preset = std::string(one_of(presets).name);
+  spec.hosts = pick(1, 1'048'576);
+  spec.nic_bandwidth = maybe_rate();
+  spec.nvlink_bandwidth = maybe_rate();
+  return spec;
+}
+
+std::optional<SideRanks> side() {
+  if (!flip()) return std::nullopt;
+  SideRanks ranks;
+  for (const std::int64_t host : distinct_numbers(12, pick<std::size_t>(1, 12))) {
+    ranks.hosts.push_back(static_cast<int>(host));
+  }
+  if (flip()) std::sort(ranks.hosts.begin(), ranks.hosts.end());
+  return ranks;
+}
+
+void add_whole_refit(Scenario& scenario) {
+  const std::vector<Dtype> dtypes{Dtype::bf16, Dtype::fp8_e4m3};
+  scenario.model = ModelSpec{text(), one_of(dtypes), flip(), flip(), maybe_count(100)};
+  scenario.train = TrainSpec{pick(1, 1'048'576), pick(1, 64),     pick(1, 64),      pick(1, 64),
+                             pick(1, 64),        maybe_count(64), maybe_count(100), maybe_count(100)};
+  scenario.generate = GenerateSpec{pick(1, 1'048'576), pick(1, 64), pick(1, 64), maybe_count(64)};
+  scenario.train_ranks = side();
+  scenario.generate_ranks = side();
+}
+
+RefitSpec refit() {
+  RefitSpec spec;
+  spec.bulk.kind = one_of<BulkRule::Kind>({BulkRule::Kind::ffn, BulkRule::Kind::all, BulkRule::Kind::match});
+  if (spec.bulk.kind == BulkRule::Kind::match) {
+    const std::vector<std::string> patterns{"mlp", "\\.experts\\.[0-9]+", "^model\\.(a|b)", "[\"']",
+                                            "x: {2}$"};
+    for (std::size_t n = pick<std::size_t>(1, 3); n > 0; --n) spec.bulk.patterns.push_back(one_of(patterns));
+  }
+  spec.streams = pick(1, 1024);
+  spec.buffers = pick(1, 1024);
+  spec.packet_bytes = {flip() ? pick<std::int64_t>(1, 64) << 30 : pick<std::int64_t>(1, 5'000'000'000)};
+  spec.relay = flip() ? Relay::any : Relay::members;
+  return spec;
+}
+
+std::vector<Published> published() {
+  std::vector<Published> rows;
+  for (std::size_t n = pick<std::size_t>(0, 3); n > 0; --n) {
+    Published row;
+    row.id = fmt::format("{}{}", n, text());
+    row.policy = name();
+    row.seconds_low = pick(1, 1'000'000) / 1000.0;
+    row.seconds_high = row.seconds_low + pick(0, 10) / 7.0;
+    row.source = text();
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+Layout layout(const std::vector<std::int64_t>& shape, Dtype dtype) {
+  Layout result;
+  result.shape = shape;
+  result.dtype = dtype;
+  result.mesh = mesh();
+  for (std::size_t axis = 0; axis < result.mesh.shape.size(); ++axis) {
+    result.placements.push_back({pick(Placement::replicated, static_cast<int>(shape.size()) - 1)});
+  }
+  result.chunk_rule = one_of<ChunkRule>({ChunkRule::even, ChunkRule::ceil, ChunkRule::balanced});
+  if (!faults(result).empty()) result.chunk_rule = ChunkRule::balanced;
+  return result;
+}
+
+TensorSpec tensor(const std::string& name) {
+  std::vector<std::int64_t> shape;
+  for (std::size_t n = pick<std::size_t>(1, max_dimensions); n > 0; --n) {
+    shape.push_back(pick<std::int64_t>(1, 24));
+  }
+  const Dtype dtype = one_of<Dtype>({Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::fp8_e4m3, Dtype::fp8_e5m2,
+                                     Dtype::u8, Dtype::i8, Dtype::i32, Dtype::i64, Dtype::f64});
+  return {name, layout(shape, dtype), layout(shape, dtype)};
+}
+
+Scenario scenario() {
+  Scenario result;
+  result.name = text();
+  result.fabric = fabric();
+  if (flip()) {
+    add_whole_refit(result);
+  } else {
+    const std::size_t count = pick<std::size_t>(1, 3);
+    for (std::size_t n = 0; n < count; ++n) result.tensors.push_back(tensor(fmt::format("{}{}", text(), n)));
+  }
+  result.refit = refit();
+  result.calibration = flip() ? name() : "../my calibrations/x.yaml";
+  result.published = published();
+  return result;
+}
+
+}  // namespace
+
+rc::Gen<Layout> arbitrary_layout(const std::vector<std::int64_t>& shape, Dtype dtype) {
+  return gen::exec([shape, dtype] { return layout(shape, dtype); });
+}
+
+rc::Gen<TensorSpec> arbitrary_tensor(const std::string& name) {
+  return gen::exec([name] { return tensor(name); });
+}
+
+rc::Gen<Scenario> arbitrary_scenario() {
+  return gen::exec([] { return scenario(); });
+}
+
+void showValue(const Scenario& scenario, std::ostream& stream) { stream << to_yaml(scenario); }
+
+}  // namespace isthmus
