@@ -1,0 +1,139 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "planner/check_bound.hpp"
+#include "planner/check_boxes.hpp"
+
+namespace isthmus {
+namespace {
+
+/// "4, 7 and 9"; of long lists the first eight.
+std::string list_of(const std::vector<std::uint32_t>& steps) {
+  std::string text = fmt::format("{}", steps.front());
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    if (i == 8 && steps.size() > 9) return text + fmt::format(" and {} more", steps.size() - i);
+    text += fmt::format("{}{}", i + 1 == steps.size() ? " and " : ", ", steps[i]);
+  }
+  return text;
+}
+
+class CoverageCheck {
+ public:
+  CoverageCheck(const BoundPattern& bound, Findings& findings) : bound_(bound), findings_(findings) {
+    collect_writes();
+  }
+  void check(std::uint32_t rank);
+
+ private:
+  void collect_writes();
+  void add_outside(std::uint32_t rank, const Region* shard, const StepBox& write);
+  void add_twice(std::uint32_t rank, const Region& both);
+  void add_missing(std::uint32_t rank, const Region& shard);
+
+  const BoundPattern& bound_;
+  Findings& findings_;
+  std::vector<StepBox> writes_;      // to target buffers, grouped by rank
+  std::vector<std::size_t> begins_;  // by rank: where its writes begin; one more entry at the end
+  std::vector<StepBox> boxes_;       // the writes of one rank, for the sweep
+};
+
+void CoverageCheck::collect_writes() {
+  begins_.assign(bound_.bases.ranks + std::size_t{1}, 0);
+  for (const Step& step : bound_.pattern.steps) {
+    if (step.to != Buffer::target) continue;
+    bound_.for_each_receiver(step, [this](std::uint32_t rank) { ++begins_[rank + std::size_t{1}]; });
+  }
+  for (std::size_t rank = 0; rank < bound_.bases.ranks; ++rank) begins_[rank + 1] += begins_[rank];
+  writes_.resize(begins_.back());
+  std::vector<std::size_t> next = begins_;
+  for (std::uint32_t i = 0; i < bound_.pattern.steps.size(); ++i) {
+    const Step& step = bound_.step(i);
+    if (step.to != Buffer::target) continue;
+    bound_.for_each_receiver(step, [&](std::uint32_t rank) { writes_[next[rank]++] = {&step.region, i}; });
+  }
+}
+
+void CoverageCheck::check(std::uint32_t rank) {
+  const Region* shard = bound_.target_shard[rank];
+  boxes_.assign(writes_.begin() + static_cast<std::ptrdiff_t>(begins_[rank]),
+                writes_.begin() + static_cast<std::ptrdiff_t>(begins_[rank + std::size_t{1}]));
+  std::int64_t written = 0;
+  bool outside = false;
+  for (const StepBox& write : boxes_) {
+    written += write.region->volume();
+    if (shard != nullptr && shard->contains(*write.region)) continue;
+    outside = true;
+    add_outside(rank, shard, write);
+  }
+  const auto overlap = first_overlap(boxes_);
+  if (overlap) add_twice(rank, intersect(*overlap->first.region, *overlap->second.region));
+  const bool complete = !overlap && !outside && shard != nullptr && written == shard->volume();
+  if (shard != nullptr && !complete) add_missing(rank, *shard);
+}
+
+void CoverageCheck::add_outside(std::uint32_t rank, const Region* shard, const StepBox& write) {
+  const std::vector<Region> inside = shard == nullptr ? std::vector<Region>{} : std::vector<Region>{*shard};
+  const std::string allowed = shard == nullptr ? "this rank has no target shard of the tensor"
+                                               : fmt::format("its target shard is {}", to_string(*shard));
+  findings_.add({Fault::outside_target,
+                 rank,
+                 first_missing(*write.region, inside),
+                 {write.step},
+                 fmt::format("written by step {}, but {}", write.step, allowed)});
+}
+
+void CoverageCheck::add_twice(std::uint32_t rank, const Region& both) {
+  Region element = both;
+  for (std::size_t d = 0; d < element.dimensions; ++d) element.end[d] = element.begin[d] + 1;
+  std::vector<std::uint32_t> steps;
+  for (const StepBox& box : boxes_) {
+    if (box.region->contains(element)) steps.push_back(box.step);
+  }
+  std::sort(steps.begin(), steps.end());
+  const std::string times = steps.size() == 2 ? "twice" : fmt::format("{} times", steps.size());
+  std::string detail = fmt::format("written {}, by steps {}; exactly once is allowed", times, list_of(steps));
+  findings_.add({Fault::written_twice, rank, first_element(both), std::move(steps), std::move(detail)});
+}
+
+/// Adds a finding if something is missing: where writes overlap or leave the shard, their volumes cannot
+/// tell.
+void CoverageCheck::add_missing(std::uint32_t rank, const Region& shard) {
+  std::vector<Region> parts;
+  for (const StepBox& box : boxes_) parts.push_back(intersect(*box.region, shard));
+  if (shard.empty() || covers(shard, parts)) return;
+  findings_.add({Fault::never_written,
+                 rank,
+                 first_missing(shard, parts),
+                 {},
+                 fmt::format("written by no step; exactly one is needed for each element of the shard {}",
+                             to_string(shard))});
+}
+
+}  // namespace
+
+void find_coverage_faults(const BoundPattern& bound, Findings& findings) {
+  CoverageCheck coverage(bound, findings);
+  for (std::uint32_t rank = 0; rank < bound.bases.ranks; ++rank) coverage.check(rank);
+}
+
+bool stages_full_tensor(const BoundPattern& bound) {
+  const Region tensor = whole(bound.geometry.source.shape);
+  std::vector<std::int64_t> staged(bound.bases.ranks, 0);
+  for (const Step& step : bound.pattern.steps) {
+    if (step.to != Buffer::staging) continue;
+    const std::int64_t volume = step.region.volume();
+    bound.for_each_receiver(step, [&](std::uint32_t rank) { staged[rank] += volume; });
+  }
+  for (std::uint32_t rank = 0; rank < bound.bases.ranks; ++rank) {
+    if (staged[rank] < tensor.volume()) continue;
+    std::vector<Region> parts;
+    for (const Step& step : bound.pattern.steps) {
+      if (step.to == Buffer::staging && bound.receives(step, rank)) parts.push_back(step.region);
+    }
+    if (covers(tensor, parts)) return true;
+  }
+  return false;
+}
+
+}  // namespace isthmus

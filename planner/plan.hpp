@@ -1,0 +1,105 @@
+#pragma once
+// A plan is a plain value: what moves, from where to where, in which order. Nobody who proves or runs it
+// needs to know the policy that made it. Patterns x instances. A Pattern holds the steps of one tensor
+// geometry over *local* ranks; an Instance binds it to one tensor and to global ranks. So a plan of half a
+// million transfers is a few thousand steps. Execution rule, the same for simulator and executors. Every step
+// of an instance belongs to a lane (communicator x stream) and a group. Each rank walks the groups it takes
+// part in, lane by lane, in ascending group number; it starts a group's operations together once all but the
+// last `window` - 1 of its earlier groups on that lane are complete. An operation runs when all its ranks
+// have started its group and the steps named in `after` are complete. Where a lane coalesces, all operations
+// of one group with the same kind, buffers and ranks form one operation. Buffers. Each rank has, per tensor,
+// its source shard (read only), its target shard, and staging addressed by the tensor's global element
+// indices. Invariant of a correct plan: each target element is written exactly once, from a buffer that holds
+// the right element at that moment. planner/check.hpp proves it.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/layout.hpp"
+#include "model/units.hpp"
+
+namespace isthmus {
+
+/// A rank within an instance: offset from the instance's source_base or target_base.
+struct LocalRank {
+  static constexpr std::uint32_t target_side = 1U << 31U;
+  std::uint32_t value = 0;
+
+  static constexpr LocalRank source(std::size_t offset) { return {static_cast<std::uint32_t>(offset)}; }
+  static constexpr LocalRank target(std::size_t offset) {
+    return {static_cast<std::uint32_t>(offset) | target_side};
+  }
+  friend constexpr auto operator<=>(LocalRank, LocalRank) = default;
+};
+
+enum class StepKind : std::uint8_t {
+  send,        // region from rank `source` to rank `target`
+  copy,        // the same within one rank (source and target are equal)
+  broadcast,   // region from `source` to every member of `members` (the root included)
+  all_gather,  // members hold parts of the region; afterwards each member holds all of it
+  load,        // an engine's weight loader takes the region out of staging into the target shard of one rank
+};
+std::string_view to_string(StepKind kind);
+
+enum class Buffer : std::uint8_t { source, staging, target };
+std::string_view to_string(Buffer buffer);
+
+struct Step {
+  StepKind kind = StepKind::send;
+  Buffer from = Buffer::source;
+  Buffer to = Buffer::target;
+  std::uint16_t lane = 0;     // added to the instance's lane
+  std::uint32_t group = 0;    // added to the instance's group
+  LocalRank source, target;   // collectives: source is the root (broadcast); target is unused
+  std::uint32_t members = 0;  // collectives: index into Pattern::members
+  std::uint32_t parts = 1;    // HuggingFace tensors handled one by one (what exporters and loaders pay for)
+  std::uint32_t after_begin = 0, after_end = 0;  // range in Pattern::after: steps that must be complete
+  Region region;                                 // global element indices of the tensor
+};
+
+struct Pattern {
+  std::vector<Step> steps;
+  std::vector<std::uint32_t> after;             // step indices, each below the step that names it
+  std::vector<std::vector<LocalRank>> members;  // rank lists of collectives
+};
+
+struct Instance {
+  static constexpr std::uint32_t no_schedule = 0xFFFFFFFF;
+  PatternId pattern;
+  TensorId tensor;
+  Rank source_base, target_base;
+  LaneId lane;
+  std::uint32_t group = 0;
+  std::uint32_t schedule = no_schedule;  // start of a range in Plan::schedule, one absolute group per step
+};
+
+struct Lane {
+  std::string name;
+  std::uint32_t window = 1;
+  bool coalesce = false;
+};
+
+struct Plan {
+  std::string policy;
+  std::vector<Lane> lanes;
+  std::vector<Pattern> patterns;
+  std::vector<Instance> instances;
+  std::vector<std::uint32_t> schedule;  // absolute groups, for instances whose order is global
+
+  const Pattern& pattern(const Instance& instance) const { return patterns[instance.pattern.index()]; }
+  std::uint32_t group_of(const Instance& instance, std::size_t step) const;
+  /// Steps of all instances together: what the plan expands to.
+  std::size_t step_count() const;
+  /// Bytes that the plan itself occupies in memory.
+  Bytes memory() const;
+};
+
+/// The global rank that a local one stands for.
+constexpr Rank global_rank(const Instance& instance, LocalRank rank) {
+  const bool target = (rank.value & LocalRank::target_side) != 0;
+  return {target ? instance.target_base.value + (rank.value & ~LocalRank::target_side)
+                 : instance.source_base.value + rank.value};
+}
+
+}  // namespace isthmus

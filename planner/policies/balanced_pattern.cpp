@@ -1,0 +1,243 @@
+#include "planner/policies/balanced_pattern.hpp"
+
+#include <algorithm>
+
+#include "planner/shards.hpp"
+
+namespace isthmus {
+namespace {
+
+/// A domain's receivers of one cell; `fed` tells whether a holder sits in the domain.
+struct EntryDomain {
+  DomainId domain;
+  std::vector<std::uint32_t> receivers;  // local target ranks
+  std::vector<std::uint32_t> holders;    // local source ranks inside the domain
+};
+
+struct Arrival {
+  Region region;
+  std::uint32_t step;
+};
+
+std::vector<EntryDomain> domains_of(const Refit& refit, const Cells& cells, const Cell& cell,
+                                    Rank source_base, Rank target_base) {
+  const std::vector<std::uint32_t>& holders = cells.sources[cell.source].holders;
+  std::vector<EntryDomain> domains;
+  for (const std::uint32_t receiver : cells.targets[cell.target].holders) {
+    const Rank rank{target_base.value + receiver};
+    const bool holds = std::any_of(holders.begin(), holders.end(), [&](std::uint32_t holder) {
+      return source_base.value + holder == rank.value;
+    });
+    if (holds) continue;
+    const DomainId domain = refit.fabric.domain_of(refit.gpu(rank));
+    const auto known = std::find_if(domains.begin(), domains.end(),
+                                    [domain](const EntryDomain& entry) { return entry.domain == domain; });
+    if (known != domains.end()) {
+      known->receivers.push_back(receiver);
+    } else {
+      domains.push_back({domain, {receiver}, {}});
+    }
+  }
+  for (EntryDomain& entry : domains) {
+    for (const std::uint32_t holder : holders) {
+      const GpuId gpu = refit.gpu(Rank{source_base.value + holder});
+      if (refit.fabric.domain_of(gpu) == entry.domain) entry.holders.push_back(holder);
+    }
+  }
+  return domains;
+}
+
+/// Cuts a box into `parts` boxes along one dimension: the outermost that they divide, else the longest.
+std::vector<Region> split(const Region& box, std::int64_t parts) {
+  std::size_t along = 0;
+  for (std::size_t d = 0; d < box.dimensions; ++d) {
+    if (box.end[d] - box.begin[d] > box.end[along] - box.begin[along]) along = d;
+  }
+  for (std::size_t d = box.dimensions; d-- > 0;) {
+    if ((box.end[d] - box.begin[d]) % parts == 0) along = d;
+  }
+  const std::int64_t extent = box.end[along] - box.begin[along];
+  parts = std::min(parts, extent);
+  std::vector<Region> result;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    Region part = box;
+    part.begin[along] = box.begin[along] + extent * i / parts;
+    part.end[along] = box.begin[along] + extent * (i + 1) / parts;
+    result.push_back(part);
+  }
+  return result;
+}
+
+std::int64_t parts_for(Bytes bytes, std::size_t receivers) {
+  const auto most = static_cast<std::int64_t>(receivers);
+  return std::clamp<std::int64_t>(bytes.value / smallest_part.value, 1, most);
+}
+
+class PatternBuilder {
+ public:
+  PatternBuilder(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation)
+      : refit_(refit),
+        geometry_(geometry),
+        situation_(situation),
+        cells_(cells_of(geometry)),
+        next_holder_(cells_.sources.size(), situation.rotation),
+        arrivals_(1 + highest_receiver()) {}
+
+  Pattern build() {
+    for (std::uint32_t c = 0; c < cells_.list.size(); ++c) add_cell(cells_.list[c], c);
+    return std::move(pattern_);
+  }
+
+ private:
+  std::size_t highest_receiver() const {
+    return std::max_element(geometry_.target.mesh.ranks.begin(), geometry_.target.mesh.ranks.end())->index();
+  }
+
+  void add_cell(const Cell& cell, std::uint32_t number) {
+    add_copies(cell);
+    std::vector<EntryDomain> fed, open;
+    for (EntryDomain& entry :
+         domains_of(refit_, cells_, cell, situation_.source_base, situation_.target_base)) {
+      (entry.holders.empty() ? open : fed).push_back(std::move(entry));
+    }
+    cell_ = &cell;
+    shift_ = number + situation_.rotation;
+    for (const EntryDomain& entry : fed) enter(entry, nullptr);
+    const std::size_t heads =
+        std::clamp<std::size_t>(situation_.heads, 1, std::max<std::size_t>(1, open.size()));
+    // Chains of two rotate, which spreads relaying; longer ones keep one order for all cells, so that the
+    // relays form a permutation and do not collide.
+    const bool rotate = open.size() > heads && open.size() <= 2 * heads;
+    if (rotate) {
+      const std::size_t by = (cell.source + cell.target + situation_.rotation) % open.size();
+      std::rotate(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(by), open.end());
+    }
+    for (std::size_t i = 0; i < open.size(); ++i) enter(open[i], i < heads ? nullptr : &open[i - heads]);
+    for (const std::uint32_t receiver : touched_) arrivals_[receiver].clear();
+    touched_.clear();
+  }
+
+  void add_copies(const Cell& cell) {
+    for (const std::uint32_t receiver : cells_.targets[cell.target].holders) {
+      for (const std::uint32_t holder : cells_.sources[cell.source].holders) {
+        if (situation_.source_base.value + holder != situation_.target_base.value + receiver) continue;
+        Step step;
+        step.kind = StepKind::copy;
+        step.lane = nvlink_lane;
+        step.region = cell.region;
+        step.source = LocalRank::source(holder);
+        step.target = LocalRank::target(receiver);
+        pattern_.steps.push_back(step);
+        break;
+      }
+    }
+  }
+
+  /// Brings the cell into a domain, from its holders or from `upstream`, and spreads it inside.
+  void enter(const EntryDomain& entry, const EntryDomain* upstream) {
+    const std::size_t receivers = entry.receivers.size();
+    const auto parts = split(cell_->region, parts_for(geometry_.source.bytes(cell_->region), receivers));
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      const std::size_t at = (p + shift_) % receivers;
+      const std::uint32_t first = entry.receivers[at];
+      const std::uint32_t arrived = upstream == nullptr ? send_from_holder(entry, parts[p], first)
+                                                        : send_from_relay(*upstream, parts[p], at, first);
+      for (std::size_t other = 1; other < receivers; ++other) {
+        pass_on(parts[p], first, entry.receivers[(at + other) % receivers], arrived);
+      }
+    }
+  }
+
+  std::uint32_t send_from_holder(const EntryDomain& entry, const Region& part, std::uint32_t receiver) {
+    const std::vector<std::uint32_t>& all = cells_.sources[cell_->source].holders;
+    const std::vector<std::uint32_t>& holders = entry.holders.empty() ? all : entry.holders;
+    Step step;
+    step.source = LocalRank::source(holders[next_holder_[cell_->source]++ % holders.size()]);
+    step.lane = entry.holders.empty() ? network_lane : nvlink_lane;
+    return deliver(step, part, receiver);
+  }
+
+  /// The upstream receiver in the same place relays, once all that overlaps the part has arrived there.
+  std::uint32_t send_from_relay(const EntryDomain& upstream, const Region& part, std::size_t at,
+                                std::uint32_t receiver) {
+    const std::uint32_t relay = upstream.receivers[at % upstream.receivers.size()];
+    Step step;
+    step.from = Buffer::target;
+    step.source = LocalRank::target(relay);
+    step.lane = network_lane;
+    step.after_begin = static_cast<std::uint32_t>(pattern_.after.size());
+    for (const Arrival& arrival : arrivals_[relay]) {
+      if (!intersect(arrival.region, part).empty()) pattern_.after.push_back(arrival.step);
+    }
+    step.after_end = static_cast<std::uint32_t>(pattern_.after.size());
+    return deliver(step, part, receiver);
+  }
+
+  void pass_on(const Region& part, std::uint32_t from, std::uint32_t to, std::uint32_t arrived) {
+    Step step;
+    step.from = Buffer::target;
+    step.source = LocalRank::target(from);
+    step.lane = nvlink_lane;
+    step.after_begin = static_cast<std::uint32_t>(pattern_.after.size());
+    pattern_.after.push_back(arrived);
+    step.after_end = step.after_begin + 1;
+    deliver(step, part, to);
+  }
+
+  std::uint32_t deliver(Step step, const Region& part, std::uint32_t receiver) {
+    step.region = part;
+    step.target = LocalRank::target(receiver);
+    const auto index = static_cast<std::uint32_t>(pattern_.steps.size());
+    pattern_.steps.push_back(step);
+    if (arrivals_[receiver].empty()) touched_.push_back(receiver);
+    arrivals_[receiver].push_back({part, index});
+    return index;
+  }
+
+  const Refit& refit_;
+  const Geometry& geometry_;
+  const BalancedSituation& situation_;
+  Cells cells_;
+  Pattern pattern_;
+  std::vector<std::uint32_t> next_holder_;      // per source shard: whose turn it is
+  std::vector<std::vector<Arrival>> arrivals_;  // per local target rank, of the present cell
+  std::vector<std::uint32_t> touched_;          // receivers with arrivals
+  const Cell* cell_ = nullptr;
+  std::size_t shift_ = 0;
+};
+
+}  // namespace
+
+Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation) {
+  return PatternBuilder(refit, geometry, situation).build();
+}
+
+bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base) {
+  const Cells cells = cells_of(geometry);
+  std::size_t entries = 0, holders = 1;
+  for (const Cell& cell : cells.list) {
+    holders = std::max(holders, cells.sources[cell.source].holders.size());
+    for (const EntryDomain& entry : domains_of(refit, cells, cell, source_base, target_base)) {
+      const std::int64_t parts = parts_for(geometry.source.bytes(cell.region), entry.receivers.size());
+      if (parts < static_cast<std::int64_t>(entry.receivers.size())) return true;
+      entries += to_size(parts);
+    }
+  }
+  return entries % holders != 0;
+}
+
+std::uint32_t entry_domains(const Refit& refit, const Geometry& geometry, Rank source_base,
+                            Rank target_base) {
+  const Cells cells = cells_of(geometry);
+  std::size_t most = 0;
+  for (const Cell& cell : cells.list) {
+    std::size_t open = 0;
+    for (const EntryDomain& entry : domains_of(refit, cells, cell, source_base, target_base)) {
+      if (entry.holders.empty()) ++open;
+    }
+    most = std::max(most, open);
+  }
+  return static_cast<std::uint32_t>(most);
+}
+
+}  // namespace isthmus

@@ -1,0 +1,35 @@
+#pragma once
+// The steps of one tensor under `balanced`. Every cell (bytes with one set of holders and one of receivers)
+// enters each NVLink domain of its receivers once, cut into as many parts as the domain has receivers; each
+// receiver passes its part on to the others over NVLink. At most `heads` domains are fed by the holders, the
+// others by a domain before them in a chain. A domain that has a holder is fed from inside. Load shares:
+// parts of one source shard go to its holders in turn; parts start at another receiver for each cell.
+
+#include <vector>
+
+#include "model/refit.hpp"
+#include "planner/plan.hpp"
+
+namespace isthmus {
+
+inline constexpr std::uint16_t network_lane = 0, nvlink_lane = 1;
+
+struct BalancedSituation {
+  Rank source_base, target_base;
+  std::uint32_t heads = 1;     // most domains that one cell is sent to by its holders
+  std::uint32_t rotation = 0;  // where holders, receivers and chains start
+};
+
+/// Pieces below this travel whole to one receiver of a domain: 1 MB, the size below which an operation's
+/// fixed cost (4.5 us measured over NVLink) outweighs what splitting gains.
+inline constexpr Bytes smallest_part{1'000'000};
+
+Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation);
+
+/// Most parts that any cell of the geometry is cut into, and whether rotations spread it better.
+bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base);
+
+/// Domains that receive cells and hold none of it, at most over the cells: the n of the chain rule.
+std::uint32_t entry_domains(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base);
+
+}  // namespace isthmus

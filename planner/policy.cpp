@@ -1,0 +1,24 @@
+#include "planner/policy.hpp"
+
+namespace isthmus {
+
+const std::vector<Policy>& policies() {
+  static const std::vector<Policy> all{
+      {"gather-broadcast",
+       "gather each full tensor, broadcast it packed to every GPU, load (the conventional refit)",
+       plan_gather_broadcast},
+      {"p2p", "every overlap once to each target replica, from the first holder (the naive plan)", plan_p2p},
+      {"balanced", "every tensor by regions, each byte into a domain once, relays, one global order (ours)",
+       plan_balanced},
+  };
+  return all;
+}
+
+const Policy* find_policy(std::string_view name) {
+  for (const Policy& policy : policies()) {
+    if (policy.name == name) return &policy;
+  }
+  return nullptr;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,36 @@
+#pragma once
+// The planning policies by name. A policy turns a refit into a plan, or refuses with the reason; it never
+// fails on a layout that it does not serve. One file per policy: planner/policies/NAME.cpp.
+// Plans are pure functions of the refit: equal refits give equal plans.
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "model/refit.hpp"
+#include "planner/plan.hpp"
+
+namespace isthmus {
+
+struct Refused {
+  std::string reason;
+};
+using PlanResult = std::variant<Plan, Refused>;
+
+struct Policy {
+  std::string_view name;
+  std::string_view summary;
+  PlanResult (*make)(const Refit& refit);
+};
+
+/// All policies, in the order in which they are shown.
+const std::vector<Policy>& policies();
+/// nullptr when there is no policy of that name.
+const Policy* find_policy(std::string_view name);
+
+PlanResult plan_gather_broadcast(const Refit& refit);
+PlanResult plan_p2p(const Refit& refit);
+PlanResult plan_balanced(const Refit& refit);
+
+}  // namespace isthmus

@@ -1,0 +1,63 @@
+#include "planner/bound.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/refit_generator.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr double gigabyte = 1e9;
+
+/// One tensor of 2 GB (BF16) with the given layouts, rank r on GPU r of DGX H100 hosts.
+Refit two_gigabytes(std::vector<std::int64_t> source_mesh, std::vector<Placement> source,
+                    std::vector<std::int64_t> target_mesh, std::vector<Placement> target,
+                    std::uint32_t first_target) {
+  TensorSpec spec;
+  spec.name = "weight";
+  const std::vector<std::int64_t> shape{1'000'000, 1000};
+  spec.source = {shape, Dtype::bf16, contiguous_mesh(std::move(source_mesh), Rank{0}), std::move(source),
+                 ChunkRule::even};
+  spec.target = {shape, Dtype::bf16, contiguous_mesh(std::move(target_mesh), Rank{first_target}),
+                 std::move(target), ChunkRule::even};
+  const std::size_t ranks = first_target + spec.target.mesh.size();
+  Refit refit = test::make_refit({{spec}, ranks});
+  refit.fabric = Fabric({"dgx-h100", 8, std::nullopt, std::nullopt});
+  return refit;
+}
+
+TEST(LowerBound, counts_bytes_that_enter_a_domain_once_whatever_the_replicas) {
+  // 8 shards on host 0 to 8 replicas on host 1: 2 GB through 8 NICs of 50 GB/s, but each GPU needs all 2 GB,
+  // and one GPU's NIC and NVLink ports together take 500 GB/s.
+  const LowerBound bound = lower_bound(two_gigabytes({8}, {{0}}, {8}, {{}}, 8));
+  EXPECT_NEAR(seconds(bound.time), 2 / 400.0, 1e-9);
+  EXPECT_EQ(bound.cut_bytes.value, static_cast<std::int64_t>(2 * gigabyte));
+}
+
+TEST(LowerBound, of_one_holder_on_a_full_host_uses_all_nics_of_its_domain) {
+  const LowerBound bound = lower_bound(two_gigabytes({1}, {{}}, {8}, {{0}}, 8));
+  EXPECT_NEAR(seconds(bound.time), 2 / 400.0, 1e-9);
+}
+
+TEST(LowerBound, inside_one_domain_is_the_nvlink_port_of_the_receiver) {
+  // 1 -> 1 in one host: NVLink alone, or also out and back over the two NICs.
+  const LowerBound bound = lower_bound(two_gigabytes({1}, {{}}, {1}, {{}}, 1));
+  EXPECT_NEAR(seconds(bound.time), 2 / 450.0, 1e-9);
+  EXPECT_NEAR(seconds(bound.any_route), 2 / 500.0, 1e-9);
+}
+
+TEST(LowerBound, drops_the_nics_of_idle_gpus_when_only_members_may_relay) {
+  Refit refit = two_gigabytes({1}, {{}}, {8}, {{0}}, 8);
+  refit.settings.relay = Relay::members;  // ranks 1 to 7 exist but are members of this refit by rank number
+  refit.gpu_of_rank.erase(refit.gpu_of_rank.begin() + 1, refit.gpu_of_rank.begin() + 8);
+  refit.tensors[0].target_base = Rank{1};
+  EXPECT_NEAR(seconds(lower_bound(refit).time), 2 / 50.0, 1e-9);
+}
+
+TEST(LowerBound, is_zero_when_every_receiver_holds_its_part) {
+  const LowerBound bound = lower_bound(two_gigabytes({2}, {{0}}, {2}, {{0}}, 0));
+  EXPECT_EQ(bound.time.value, 0);
+}
+
+}  // namespace
+}  // namespace isthmus

@@ -1,0 +1,89 @@
+#include "tests/support/twin.hpp"
+
+#include <algorithm>
+
+#include "tests/support/twin_run.hpp"
+
+namespace isthmus::test {
+namespace {
+
+/// Which of `count` pieces of n elements the element at `index` falls into; balanced also serves even.
+std::int64_t balanced_owner(std::int64_t n, std::int64_t count, std::int64_t index) {
+  std::int64_t owner = 0, left = n, pieces = count;
+  while (true) {
+    const std::int64_t size = left / pieces + (left % pieces != 0 ? 1 : 0);  // larger pieces come first
+    if (index < size) return owner;
+    index -= size;
+    left -= size;
+    --pieces;
+    ++owner;
+  }
+}
+
+}  // namespace
+
+bool twin_holds(const Layout& layout, std::size_t position, const Element& element) {
+  std::vector<std::int64_t> coordinate(layout.mesh.shape.size());
+  for (std::size_t axis = coordinate.size(); axis-- > 0;) {
+    const std::size_t size = to_size(layout.mesh.shape[axis]);
+    coordinate[axis] = static_cast<std::int64_t>(position % size);
+    position /= size;
+  }
+  for (std::size_t d = 0; d < element.size(); ++d) {
+    std::int64_t index = element[d], length = layout.shape[d], wanted = 0, count = 1;
+    for (std::size_t axis = 0; axis < coordinate.size(); ++axis) {
+      if (layout.placements[axis].dimension != static_cast<int>(d)) continue;
+      const std::int64_t size = layout.mesh.shape[axis];
+      wanted = wanted * size + coordinate[axis];
+      count *= size;
+      if (layout.chunk_rule != ChunkRule::ceil) continue;
+      std::int64_t chunk = length / size;
+      if (chunk * size < length) ++chunk;
+      if (index / chunk != coordinate[axis]) return false;
+      length = std::min(chunk, length - coordinate[axis] * chunk);
+      index %= chunk;
+    }
+    if (layout.chunk_rule != ChunkRule::ceil && balanced_owner(length, count, index) != wanted) return false;
+  }
+  return true;
+}
+
+std::vector<Element> elements_of(const std::vector<std::int64_t>& shape) {
+  std::vector<Element> elements{{}};
+  for (const std::int64_t extent : shape) {
+    std::vector<Element> longer;
+    for (const Element& prefix : elements) {
+      for (std::int64_t i = 0; i < extent; ++i) {
+        longer.push_back(prefix);
+        longer.back().push_back(i);
+      }
+    }
+    elements = std::move(longer);
+  }
+  return elements;
+}
+
+Twin::Twin(const Refit& refit) : refit_(refit) {
+  for (const RefitEntry& entry : refit.tensors) {
+    const Geometry& geometry = refit.geometries[entry.geometry];
+    Tensor tensor{elements_of(geometry.source.shape), {}, {}};
+    tensor.source.resize(refit.ranks());
+    tensor.target.resize(refit.ranks());
+    const auto place = [&](const Layout& layout, Rank base, std::vector<std::vector<bool>>& held) {
+      for (std::size_t position = 0; position < layout.mesh.ranks.size(); ++position) {
+        std::vector<bool>& of_rank = held[base.value + layout.mesh.ranks[position].value];
+        for (const Element& element : tensor.elements)
+          of_rank.push_back(twin_holds(layout, position, element));
+      }
+    };
+    place(geometry.source, entry.source_base, tensor.source);
+    place(geometry.target, entry.target_base, tensor.target);
+    tensors_.push_back(std::move(tensor));
+  }
+}
+
+TwinResult Twin::run(const Plan& plan, TwinSchedule schedule) const {
+  return TwinRun(*this, plan, schedule).run();
+}
+
+}  // namespace isthmus::test

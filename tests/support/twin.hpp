@@ -1,0 +1,66 @@
+#pragma once
+// The checker's twin: executes a plan on element ids in host memory and looks at what arrived. It follows the
+// execution rule of planner/plan.hpp literally and goes through elements one by one; it shares no function
+// with planner/check*.cpp or model/layout.cpp, so that agreement of the two means something. Schedules are
+// adversarial: ranks start groups and operations read as early as the rule allows, and among the operations
+// in flight the one with the lowest priority finishes first. Priorities come from a seed. Buffers start as
+// poison (0); a read of what a rank does not hold moves poison on, and the end state shows it.
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "model/refit.hpp"
+#include "planner/plan.hpp"
+
+namespace isthmus::test {
+
+using Element = std::vector<std::int64_t>;
+
+/// True when the rank at this row-major mesh position holds the element: found by asking which piece it falls
+/// into.
+bool twin_holds(const Layout& layout, std::size_t position, const Element& element);
+/// All elements of a shape, in row-major order.
+std::vector<Element> elements_of(const std::vector<std::int64_t>& shape);
+
+struct TwinSchedule {
+  static constexpr std::size_t nobody = std::numeric_limits<std::size_t>::max();
+  std::uint64_t seed = 0;        // 0: in order of appearance; 1: the reverse; others: shuffled
+  std::size_t starved = nobody;  // an operation that finishes only when no other one can
+};
+
+struct TwinResult {
+  std::string impossible;   // not empty: the plan names what does not exist, nothing was executed
+  bool stalled = false;     // some operation could never run
+  std::size_t missing = 0;  // target elements that hold poison at the end
+  std::size_t twice = 0;    // target elements that were written more than once
+  std::size_t outside = 0;  // writes to elements that the rank's target shard does not have
+  std::size_t target_elements = 0;
+  std::size_t operations = 0;
+  std::size_t largest_group = 0;  // operations of one rank in one group of one lane, the most
+  std::string first_fault;
+
+  bool correct() const {
+    return impossible.empty() && !stalled && missing == 0 && twice == 0 && outside == 0;
+  }
+};
+
+/// Holds what all runs for one refit share: the elements and who has which.
+class Twin {
+ public:
+  explicit Twin(const Refit& refit);
+  TwinResult run(const Plan& plan, TwinSchedule schedule = {}) const;
+
+ private:
+  friend class TwinRun;
+  struct Tensor {
+    std::vector<Element> elements;
+    std::vector<std::vector<bool>> source,
+        target;  // by global rank, by element; empty where the rank has no shard
+  };
+  const Refit& refit_;
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace isthmus::test

@@ -1,0 +1,226 @@
+#include "tests/support/twin_run.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace isthmus::test {
+
+TwinRun::Operation TwinRun::operation_of(const Instance& instance, std::size_t index) const {
+  const Pattern& pattern = plan_.patterns[instance.pattern.value];
+  const Step& step = pattern.steps[index];
+  const auto global = [&instance](LocalRank rank) {
+    const std::uint32_t offset = rank.value % LocalRank::target_side;
+    const bool target = rank.value >= LocalRank::target_side;
+    return (target ? instance.target_base.value : instance.source_base.value) + offset;
+  };
+  Operation operation;
+  operation.lane = instance.lane.value + step.lane;
+  const bool scheduled = instance.schedule != Instance::no_schedule;
+  operation.group = scheduled ? plan_.schedule[instance.schedule + index] : instance.group + step.group;
+  operation.kind = step.kind;
+  operation.from = step.from;
+  operation.to = step.to;
+  if (step.kind == StepKind::broadcast || step.kind == StepKind::all_gather) {
+    for (const LocalRank rank : pattern.members[step.members]) operation.ranks.push_back(global(rank));
+    operation.root = step.kind == StepKind::broadcast ? global(step.source) : 0;
+  } else {
+    operation.ranks = {global(step.source), global(step.target)};
+  }
+  return operation;
+}
+
+void TwinRun::make_operations() {
+  for (std::size_t i = 0; i < plan_.instances.size(); ++i) {
+    const Instance& instance = plan_.instances[i];
+    const Pattern& pattern = plan_.patterns[instance.pattern.value];
+    std::vector<std::size_t> of_step;
+    for (std::size_t s = 0; s < pattern.steps.size(); ++s) {
+      Operation made = operation_of(instance, s);
+      const auto same = [&](const Operation& other) {
+        return made.lane == other.lane && made.group == other.group && made.kind == other.kind &&
+               made.from == other.from && made.to == other.to && made.ranks == other.ranks &&
+               made.root == other.root;
+      };
+      auto found = operations_.end();
+      if (plan_.lanes[made.lane].coalesce) found = std::find_if(operations_.begin(), operations_.end(), same);
+      if (found == operations_.end()) found = operations_.insert(operations_.end(), std::move(made));
+      found->pieces.push_back({i, s});
+      of_step.push_back(to_size(found - operations_.begin()));
+      const Step& step = pattern.steps[s];
+      for (std::size_t a = step.after_begin; a < step.after_end; ++a)
+        found->after.insert(of_step[pattern.after[a]]);
+    }
+  }
+  result_.operations = operations_.size();
+}
+
+void TwinRun::make_buffers() {
+  buffers_.resize(twin_.tensors_.size());
+  for (std::size_t t = 0; t < buffers_.size(); ++t) {
+    const Twin::Tensor& tensor = twin_.tensors_[t];
+    const std::size_t count = tensor.elements.size();
+    for (std::size_t rank = 0; rank < twin_.refit_.ranks(); ++rank) {
+      Buffers all{std::vector<std::uint64_t>(count), std::vector<std::uint64_t>(count),
+                  std::vector<std::uint64_t>(count), std::vector<int>(count)};
+      for (std::size_t e = 0; e < tensor.source[rank].size(); ++e) {
+        if (tensor.source[rank][e]) all.source[e] = id_of(t, e);
+      }
+      buffers_[t].push_back(std::move(all));
+    }
+  }
+}
+
+void TwinRun::make_priorities() {
+  for (std::size_t i = 0; i < operations_.size(); ++i) priority_.push_back(i);
+  if (schedule_.seed == 1) std::reverse(priority_.begin(), priority_.end());
+  if (schedule_.seed > 1) {
+    std::mt19937_64 random(schedule_.seed);
+    for (std::size_t i = priority_.size(); i > 1; --i) std::swap(priority_[i - 1], priority_[random() % i]);
+  }
+  if (schedule_.starved < operations_.size()) priority_[schedule_.starved] = operations_.size();
+}
+
+bool TwinRun::group_complete(std::uint32_t rank, std::uint32_t lane, std::uint32_t group) const {
+  return std::all_of(operations_.begin(), operations_.end(), [&](const Operation& operation) {
+    const bool concerned = operation.lane == lane && operation.group == group &&
+                           std::count(operation.ranks.begin(), operation.ranks.end(), rank) > 0;
+    return !concerned || operation.complete;
+  });
+}
+
+bool TwinRun::may_launch(const Operation& operation) const {
+  if (operation.launched) return false;
+  for (const std::uint32_t rank : operation.ranks) {
+    const Walk& walk = walks_.at({rank, operation.lane});
+    const auto end = walk.groups.begin() + static_cast<std::ptrdiff_t>(walk.started);
+    if (std::find(walk.groups.begin(), end, operation.group) == end) return false;
+  }
+  return std::all_of(operation.after.begin(), operation.after.end(),
+                     [this](std::size_t earlier) { return operations_[earlier].complete; });
+}
+
+/// Every rank's list of groups, lane by lane.
+void TwinRun::make_walks() {
+  std::map<RankLane, std::map<std::uint32_t, std::size_t>> sizes;
+  for (const Operation& operation : operations_) {
+    const std::set<std::uint32_t> ranks(operation.ranks.begin(), operation.ranks.end());
+    for (const std::uint32_t rank : ranks) ++sizes[{rank, operation.lane}][operation.group];
+  }
+  for (const auto& lane : sizes) {
+    for (const auto& group : lane.second) {
+      walks_[lane.first].groups.push_back(group.first);
+      result_.largest_group = std::max(result_.largest_group, group.second);
+    }
+  }
+}
+
+void TwinRun::start_groups(const RankLane& where, Walk& walk) {
+  const std::size_t window = plan_.lanes[where.second].window;
+  while (walk.started < walk.groups.size()) {
+    const std::size_t needed = walk.started < window ? 0 : walk.started - window + 1;
+    for (std::size_t i = 0; i < needed; ++i) {
+      if (!group_complete(where.first, where.second, walk.groups[i])) return;
+    }
+    ++walk.started;
+  }
+}
+
+void TwinRun::execute() {
+  while (true) {
+    for (auto& entry : walks_) start_groups(entry.first, entry.second);
+    Operation* next = nullptr;  // in flight, of the lowest priority number
+    for (std::size_t i = 0; i < operations_.size(); ++i) {
+      if (may_launch(operations_[i])) launch(operations_[i]);
+      const bool in_flight = operations_[i].launched && !operations_[i].complete;
+      const bool lower = next == nullptr || priority_[i] < priority_[to_size(next - operations_.data())];
+      if (in_flight && lower) next = &operations_[i];
+    }
+    if (next == nullptr) break;
+    finish(*next);
+  }
+  for (const Operation& operation : operations_) result_.stalled |= !operation.complete;
+}
+
+std::vector<std::size_t> TwinRun::elements_in(const Instance& instance, const Step& step) const {
+  std::vector<std::size_t> inside;
+  const std::vector<Element>& elements = twin_.tensors_[instance.tensor.value].elements;
+  for (std::size_t e = 0; e < elements.size(); ++e) {
+    bool in = true;
+    for (std::size_t d = 0; d < elements[e].size(); ++d) {
+      in &= step.region.begin[d] <= elements[e][d] && elements[e][d] < step.region.end[d];
+    }
+    if (in) inside.push_back(e);
+  }
+  return inside;
+}
+
+void TwinRun::launch(Operation& operation) {
+  operation.launched = true;
+  for (const auto& piece : operation.pieces) {
+    const Instance& instance = plan_.instances[piece.first];
+    std::vector<std::uint32_t> readers = operation.ranks;
+    if (operation.kind == StepKind::broadcast) readers = {operation.root};
+    if (operation.kind != StepKind::broadcast && operation.kind != StepKind::all_gather) readers.resize(1);
+    std::vector<std::uint64_t> values;
+    for (const std::size_t element : elements_in(instance, step_of(piece))) {
+      std::uint64_t value = 0;
+      for (const std::uint32_t rank : readers) {
+        value = std::max(value, pick(buffers(instance.tensor, rank), operation.from)[element]);
+      }
+      values.push_back(value);
+    }
+    operation.in_flight.push_back(std::move(values));
+  }
+}
+
+void TwinRun::finish(Operation& operation) {
+  operation.complete = true;
+  for (std::size_t p = 0; p < operation.pieces.size(); ++p) {
+    const Instance& instance = plan_.instances[operation.pieces[p].first];
+    const std::vector<std::size_t> elements = elements_in(instance, step_of(operation.pieces[p]));
+    const bool collective = operation.kind == StepKind::broadcast || operation.kind == StepKind::all_gather;
+    for (std::size_t r = collective ? 0 : 1; r < operation.ranks.size(); ++r) {
+      const bool root = operation.kind == StepKind::broadcast && operation.ranks[r] == operation.root;
+      if (root && operation.to == Buffer::target) continue;
+      for (std::size_t e = 0; e < elements.size(); ++e) {
+        write(instance, operation.ranks[r], operation.to, elements[e], operation.in_flight[p][e]);
+      }
+    }
+  }
+}
+
+void TwinRun::write(const Instance& instance, std::uint32_t rank, Buffer to, std::size_t element,
+                    std::uint64_t value) {
+  Buffers& all = buffers(instance.tensor, rank);
+  pick(all, to)[element] = value;
+  if (to != Buffer::target) return;
+  const std::vector<bool>& held = twin_.tensors_[instance.tensor.value].target[rank];
+  const bool outside = held.empty() || !held[element];
+  result_.outside += outside;
+  ++all.writes[element];
+}
+
+void TwinRun::judge() {
+  for (std::size_t t = 0; t < buffers_.size(); ++t) {
+    const Twin::Tensor& tensor = twin_.tensors_[t];
+    for (std::size_t rank = 0; rank < buffers_[t].size(); ++rank) {
+      for (std::size_t e = 0; e < tensor.target[rank].size(); ++e) {
+        if (!tensor.target[rank][e]) continue;
+        ++result_.target_elements;
+        const Buffers& all = buffers_[t][rank];
+        const bool wrong = all.target[e] != id_of(t, e), twice = all.writes[e] > 1;
+        result_.missing += wrong;
+        result_.twice += twice;
+        if ((!wrong && !twice) || !result_.first_fault.empty()) continue;
+        result_.first_fault =
+            fmt::format("tensor {} element ({}) on rank {}: {}", t, fmt::join(tensor.elements[e], ","), rank,
+                        wrong ? "does not arrive" : "is written more than once");
+      }
+    }
+  }
+}
+
+}  // namespace isthmus::test

@@ -1,0 +1,95 @@
+#pragma once
+// Internal to the twin: one execution of one plan. Operations are made first (joined where a lane coalesces),
+// then launched and finished one by one; every rank walks its groups lane by lane.
+// Invariant: an operation reads once, when it is launched, and writes once, when it finishes.
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/twin.hpp"
+
+namespace isthmus::test {
+
+class TwinRun {
+ public:
+  TwinRun(const Twin& twin, const Plan& plan, TwinSchedule schedule)
+      : twin_(twin), plan_(plan), schedule_(schedule) {}
+
+  TwinResult run() {
+    result_.impossible = find_impossible();
+    if (!result_.impossible.empty()) return std::move(result_);
+    make_operations();
+    make_buffers();
+    make_priorities();
+    make_walks();
+    execute();
+    judge();
+    return std::move(result_);
+  }
+
+ private:
+  struct Buffers {
+    std::vector<std::uint64_t> source, staging, target;  // element ids; 0 is poison
+    std::vector<int> writes;                             // to target, by element
+  };
+  struct Operation {
+    std::uint32_t lane = 0, group = 0;
+    StepKind kind = StepKind::send;
+    Buffer from = Buffer::source, to = Buffer::target;
+    std::vector<std::uint32_t> ranks;  // source and target, or the members in their order
+    std::uint32_t root = 0;            // broadcast
+    std::vector<std::pair<std::size_t, std::size_t>> pieces;  // instance, step
+    std::set<std::size_t> after;                              // operations
+    std::vector<std::vector<std::uint64_t>> in_flight;  // what was read, by piece and element of the region
+    bool launched = false, complete = false;
+  };
+  using RankLane = std::pair<std::uint32_t, std::uint32_t>;
+  struct Walk {                         // of one rank along one lane
+    std::vector<std::uint32_t> groups;  // ascending
+    std::size_t started = 0;
+  };
+
+  std::string find_impossible() const;
+  std::string find_impossible_step(const Instance& instance, std::size_t index) const;
+  bool impossible_ranks(const Instance& instance, const Step& step) const;
+  void make_operations();
+  Operation operation_of(const Instance& instance, std::size_t step) const;
+  void make_buffers();
+  void make_priorities();
+  void make_walks();
+  void start_groups(const RankLane& where, Walk& walk);
+  void execute();
+  bool group_complete(std::uint32_t rank, std::uint32_t lane, std::uint32_t group) const;
+  bool may_launch(const Operation& operation) const;
+  void launch(Operation& operation);
+  void finish(Operation& operation);
+  void write(const Instance& instance, std::uint32_t rank, Buffer to, std::size_t element,
+             std::uint64_t value);
+  void judge();
+  std::vector<std::size_t> elements_in(const Instance& instance, const Step& step) const;
+
+  Buffers& buffers(TensorId tensor, std::uint32_t rank) { return buffers_[tensor.index()][rank]; }
+  static std::vector<std::uint64_t>& pick(Buffers& all, Buffer which) {
+    return which == Buffer::source ? all.source : which == Buffer::staging ? all.staging : all.target;
+  }
+  static std::uint64_t id_of(std::size_t tensor, std::size_t element) {
+    return tensor * 1'000'000 + element + 1;
+  }
+  const Step& step_of(const std::pair<std::size_t, std::size_t>& piece) const {
+    return plan_.patterns[plan_.instances[piece.first].pattern.value].steps[piece.second];
+  }
+
+  const Twin& twin_;
+  const Plan& plan_;
+  TwinSchedule schedule_;
+  TwinResult result_;
+  std::vector<Operation> operations_;
+  std::vector<std::size_t> priority_;
+  std::vector<std::vector<Buffers>> buffers_;  // by tensor, by rank
+  std::map<RankLane, Walk> walks_;
+};
+
+}  // namespace isthmus::test
