@@ -1,0 +1,143 @@
+#include "sim/account.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace isthmus::sim {
+namespace {
+
+/// Splits the critical path by what ran in each interval.
+void attribute(const Operations& operations, Prediction& prediction) {
+  for (const std::uint32_t i : prediction.timeline.critical_path()) {
+    const Operation& operation = operations.list[i];
+    const Span& span = prediction.timeline.spans[i];
+    const Duration interval = span.end - span.ready;
+    if (operation.kind == StepKind::load || operation.bytes.value == 0) {
+      prediction.other += interval;
+      continue;
+    }
+    const Int128 part = Int128{interval.value} * operation.bulk_bytes.value / operation.bytes.value;
+    const Duration bulk{static_cast<std::int64_t>(part)};
+    prediction.bulk += bulk;
+    prediction.misc += interval - bulk;
+  }
+}
+
+void count_bytes(const Refit& refit, Prediction& prediction) {
+  for (std::uint32_t g = 0; g < refit.fabric.gpu_count(); ++g) {
+    const GpuId gpu{g};
+    prediction.network_bytes += prediction.timeline.link_bytes[refit.fabric.nic_out(gpu).index()];
+    if (const auto link = refit.fabric.nvlink_out(gpu)) {
+      prediction.nvlink_bytes += prediction.timeline.link_bytes[link->index()];
+    }
+  }
+}
+
+struct Change {
+  Instant when;
+  Bytes bytes;  // negative: freed
+};
+
+/// A region staged by an operation stays until the last operation that reads it there has ended.
+class Staging {
+ public:
+  Staging(const Refit& refit, const Operations& operations, const Timeline& timeline)
+      : operations_(operations),
+        timeline_(timeline),
+        changes_(refit.ranks()),
+        release_(refit.ranks()),
+        readers_(operations.list.size()) {
+    for (std::uint32_t i = 0; i < operations.list.size(); ++i) {
+      if (!operations.list[i].staged_source) continue;
+      for (const std::uint32_t before : operations.dependencies(operations.list[i]))
+        readers_[before].push_back(i);
+    }
+  }
+
+  Bytes peak() {
+    for (std::uint32_t i = 0; i < operations_.list.size(); ++i) {
+      if (operations_.list[i].staged_target) stage(i);
+    }
+    Bytes most;
+    for (std::vector<Change>& list : changes_) {
+      std::sort(list.begin(), list.end(), [](const Change& a, const Change& b) {
+        return a.when != b.when ? a.when < b.when : a.bytes < b.bytes;
+      });
+      Bytes now;
+      for (const Change& change : list) {
+        now += change.bytes;
+        most = std::max(most, now);
+      }
+    }
+    return most;
+  }
+
+ private:
+  void stage(std::uint32_t i) {
+    const Operation& operation = operations_.list[i];
+    const Span& span = timeline_.spans[i];
+    const std::vector<Rank> pair{operation.target};
+    const std::vector<Rank>& ranks =
+        operations_.collective(operation) ? operations_.members[operation.members] : pair;
+    for (const Rank rank : ranks) release_[rank.index()] = span.end;
+    for (const std::uint32_t reader : readers_[i]) keep_until(reader);
+    for (const Rank rank : ranks) {
+      changes_[rank.index()].push_back({span.ready, operation.bytes});
+      changes_[rank.index()].push_back({release_[rank.index()], Bytes{} - operation.bytes});
+    }
+  }
+
+  void keep_until(std::uint32_t reader) {
+    const Operation& operation = operations_.list[reader];
+    const Instant end = timeline_.spans[reader].end;
+    const auto extend = [this, end](Rank rank) {
+      release_[rank.index()] = std::max(release_[rank.index()], end);
+    };
+    if (operation.kind == StepKind::all_gather) {
+      for (const Rank rank : operations_.members[operation.members]) extend(rank);
+    } else {
+      extend(operation.source);
+    }
+  }
+
+  const Operations& operations_;
+  const Timeline& timeline_;
+  std::vector<std::vector<Change>> changes_;         // by rank
+  std::vector<Instant> release_;                     // by rank, of the operation at hand
+  std::vector<std::vector<std::uint32_t>> readers_;  // by operation: those that read what it staged
+};
+
+void name_binding(const Refit& refit, const Calibration& calibration, const std::vector<HostWork>& host_work,
+                  Prediction& prediction) {
+  if (prediction.time.value == 0) return;
+  const std::vector<Link>& links = refit.fabric.links();
+  double busiest = 0;
+  for (std::size_t l = 0; l < links.size(); ++l) {
+    const Duration busy = prediction.timeline.link_bytes[l] / calibration.achieved(links[l]);
+    const double share = seconds(busy) / seconds(prediction.time);
+    if (share <= busiest) continue;
+    busiest = share;
+    prediction.binding_resource = links[l].name;
+  }
+  for (const HostWork& work : host_work) {
+    const double share = seconds(work.work) / seconds(prediction.time);
+    if (share <= busiest) continue;
+    busiest = share;
+    prediction.binding_resource = fmt::format("host thread of rank {}", work.rank.value);
+  }
+  prediction.binding_resource += fmt::format(" ({:.0f} % busy)", 100 * busiest);
+}
+
+}  // namespace
+
+void account(const Refit& refit, const Operations& operations, const Calibration& calibration,
+             const std::vector<HostWork>& host_work, Prediction& prediction) {
+  prediction.time = prediction.timeline.end - Instant{};
+  attribute(operations, prediction);
+  count_bytes(refit, prediction);
+  prediction.peak_staging = Staging(refit, operations, prediction.timeline).peak();
+  name_binding(refit, calibration, host_work, prediction);
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,48 @@
+#pragma once
+// What each operation asks of the machine: a delay, then one or two flows, one after the other. This is the
+// cost model; sim/simulation.hpp states its formulas. Resources of the fluid network:
+//   links of the fabric   nominal x efficiency, bytes per second
+//   host thread of a rank  one second of work per second, in picoseconds of work
+//   memory of a GPU        read + write together, bytes per second
+//   a collective's cap     calibration's collective_bandwidth
+// A link that cannot bind is left out: its capacity is at least that of all the links before it (or after it)
+// on the routes of this plan together. Leaving it out changes no rate.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "model/calibration.hpp"
+#include "model/refit.hpp"
+#include "planner/operations.hpp"
+#include "sim/fluid.hpp"
+#include "sim/routes.hpp"
+
+namespace isthmus::sim {
+
+struct Demand {
+  static constexpr std::uint32_t none = 0xFFFFFFFF;
+  struct Phase {
+    std::uint32_t flow_class = none;
+    std::int64_t amount = 0;
+  };
+  Duration delay;                 // from ready to the first phase, without enqueueing
+  std::array<Phase, 2> phases{};  // in order; unused ones have no class
+};
+
+/// Work of a rank's host thread, in total: for the accounting of what binds.
+struct HostWork {
+  Rank rank;
+  Duration work;
+};
+
+struct Flows {
+  Fluid fluid;
+  std::vector<Demand> demands;  // per operation
+  std::vector<HostWork> host_work;
+};
+
+Flows build_flows(const Refit& refit, const Operations& operations, const Routes& routes,
+                  const Calibration& calibration);
+
+}  // namespace isthmus::sim

@@ -1,0 +1,63 @@
+#include "sim/network.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace isthmus::sim {
+
+std::uint32_t Network::add_resource(std::int64_t capacity) {
+  capacities_.push_back(capacity);
+  return static_cast<std::uint32_t>(capacities_.size() - 1);
+}
+
+std::uint32_t Network::add_class(std::vector<Usage> usages) {
+  classes_.push_back(std::move(usages));
+  return static_cast<std::uint32_t>(classes_.size() - 1);
+}
+
+std::vector<std::uint32_t> Network::representatives() const {
+  using Load = std::vector<std::pair<std::uint32_t, std::uint32_t>>;  // (class, weight), ascending
+  std::vector<Load> loads(capacities_.size());
+  for (std::uint32_t c = 0; c < classes_.size(); ++c) {
+    for (const Usage& usage : classes_[c]) loads[usage.resource].emplace_back(c, usage.weight);
+  }
+  std::map<std::uint64_t, std::vector<std::uint32_t>> by_hash;  // first resources with that hash
+  std::vector<std::uint32_t> first(capacities_.size());
+  for (std::uint32_t r = 0; r < loads.size(); ++r) {
+    std::uint64_t hash = loads[r].size();
+    for (const auto& [flow_class, weight] : loads[r]) {
+      hash = (hash ^ ((std::uint64_t{flow_class} << 32U) | weight)) * 0x9E3779B97F4A7C15ULL;
+      hash ^= hash >> 31U;
+    }
+    std::vector<std::uint32_t>& candidates = by_hash[hash];
+    const auto equal = std::find_if(candidates.begin(), candidates.end(),
+                                    [&](std::uint32_t other) { return loads[other] == loads[r]; });
+    first[r] = equal == candidates.end() ? r : *equal;
+    if (equal == candidates.end()) candidates.push_back(r);
+  }
+  return first;
+}
+
+Fluid Network::merged() const {
+  const std::vector<std::uint32_t> first = representatives();
+  std::vector<std::int64_t> capacity = capacities_;
+  for (std::uint32_t r = 0; r < first.size(); ++r) {
+    capacity[first[r]] = std::min(capacity[first[r]], capacities_[r]);
+  }
+  Fluid fluid;
+  std::vector<std::uint32_t> number(first.size());
+  for (std::uint32_t r = 0; r < first.size(); ++r) {
+    if (first[r] == r) number[r] = fluid.add_resource(capacity[r]);
+  }
+  std::vector<Usage> kept;
+  for (const std::vector<Usage>& usages : classes_) {
+    kept.clear();
+    for (const Usage& usage : usages) {
+      if (first[usage.resource] == usage.resource) kept.push_back({number[usage.resource], usage.weight});
+    }
+    fluid.add_class(kept);
+  }
+  return fluid;
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,157 @@
+#include "sim/queues.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace isthmus::sim {
+namespace {
+
+constexpr std::uint32_t unset = 0xFFFFFFFF;
+
+/// Operation numbers lane by lane, in the order of groups.
+std::vector<std::uint32_t> in_group_order(const Operations& operations) {
+  std::vector<std::size_t> next(operations.lanes.size() + 1, 0);
+  for (const Operation& operation : operations.list) ++next[operation.lane.index() + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  const std::vector<std::size_t> first = next;
+  std::vector<std::uint32_t> order(operations.list.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[next[operations.list[i].lane.index()]++] = i;
+  const auto earlier = [&operations](std::uint32_t a, std::uint32_t b) {
+    return operations.list[a].group < operations.list[b].group;
+  };
+  for (std::size_t lane = 0; lane + 1 < first.size(); ++lane) {
+    const auto begin = order.begin() + static_cast<std::ptrdiff_t>(first[lane]);
+    const auto end = order.begin() + static_cast<std::ptrdiff_t>(first[lane + 1]);
+    if (!std::is_sorted(begin, end, earlier)) std::stable_sort(begin, end, earlier);
+  }
+  return order;
+}
+
+/// The ranks that take part in an operation, each once.
+template <class Visit>
+void for_each_rank(const Operations& operations, const Operation& operation, Visit&& visit) {
+  if (operations.collective(operation)) {
+    for (const Rank rank : operations.members[operation.members]) visit(rank);
+    return;
+  }
+  visit(operation.source);
+  if (operation.target != operation.source) visit(operation.target);
+}
+
+}  // namespace
+
+Queues::Queues(const Operations& operations) : left_(operations.list.size()) {
+  build_slots(operations);
+  build_dependents(operations);
+}
+
+void Queues::build_slots(const Operations& operations) {
+  const std::size_t lanes = operations.lanes.size();
+  std::vector<std::uint32_t> latest;  // by rank x lane: its last slot
+  std::vector<std::vector<std::uint32_t>> slots_by_node;
+  std::vector<std::uint32_t> group_of_slot;
+  first_slot_.assign(operations.list.size() + 1, 0);
+  waits_.assign(operations.list.size(), 0);
+  for (std::size_t i = 0; i < operations.list.size(); ++i) {
+    for_each_rank(operations, operations.list[i], [&](Rank) { ++waits_[i]; });
+    first_slot_[i + 1] = first_slot_[i] + waits_[i];
+  }
+  slots_of_.resize(first_slot_.back());
+  for (const std::uint32_t i : in_group_order(operations)) {
+    const Operation& operation = operations.list[i];
+    std::uint32_t at = first_slot_[i];
+    for_each_rank(operations, operation, [&](Rank rank) {
+      const std::size_t node = rank.index() * lanes + operation.lane.index();
+      if (node >= latest.size()) {
+        latest.resize(node + 1, unset);
+        slots_by_node.resize(node + 1);
+      }
+      if (latest[node] == unset || group_of_slot[latest[node]] != operation.group) {
+        latest[node] = static_cast<std::uint32_t>(slots_.size());
+        slots_by_node[node].push_back(latest[node]);
+        slots_.emplace_back();
+        group_of_slot.push_back(operation.group);
+      }
+      ++slots_[latest[node]].count;
+      slots_of_[at++] = latest[node];
+    });
+  }
+  // Number the slots queue by queue, so that a queue's slots are consecutive.
+  std::vector<Slot> ordered;
+  ordered.reserve(slots_.size());
+  std::vector<std::uint32_t> renumbered(slots_.size());
+  for (std::size_t node = 0; node < slots_by_node.size(); ++node) {
+    if (slots_by_node[node].empty()) continue;
+    Queue queue;
+    queue.first = static_cast<std::uint32_t>(ordered.size());
+    queue.count = static_cast<std::uint32_t>(slots_by_node[node].size());
+    queue.window = operations.lanes[node % lanes].window;
+    for (const std::uint32_t slot : slots_by_node[node]) {
+      renumbered[slot] = static_cast<std::uint32_t>(ordered.size());
+      ordered.push_back(slots_[slot]);
+      ordered.back().queue = static_cast<std::uint32_t>(queues_.size());
+    }
+    queues_.push_back(queue);
+  }
+  slots_ = std::move(ordered);
+  for (std::uint32_t& slot : slots_of_) slot = renumbered[slot];
+  std::uint32_t next = 0;
+  for (Slot& slot : slots_) {
+    slot.first = next;
+    next += slot.count;
+  }
+  members_.resize(next);
+  group_size_.assign(operations.list.size(), 0);
+  for (std::uint32_t i = 0; i < operations.list.size(); ++i) {
+    for (std::uint32_t s = first_slot_[i]; s < first_slot_[i + 1]; ++s) {
+      Slot& slot = slots_[slots_of_[s]];
+      members_[slot.first + slot.left++] = i;
+      group_size_[i] = std::max(group_size_[i], slot.count);
+    }
+  }
+}
+
+void Queues::build_dependents(const Operations& operations) {
+  first_dependent_.assign(operations.list.size() + 1, 0);
+  for (const std::uint32_t before : operations.after) ++first_dependent_[before + 1];
+  for (std::size_t i = 0; i < operations.list.size(); ++i) first_dependent_[i + 1] += first_dependent_[i];
+  dependents_.resize(operations.after.size());
+  std::vector<std::uint32_t> next(first_dependent_.begin(), first_dependent_.end() - 1);
+  for (std::uint32_t i = 0; i < operations.list.size(); ++i) {
+    for (const std::uint32_t before : operations.dependencies(operations.list[i])) {
+      dependents_[next[before]++] = i;
+      ++waits_[i];
+    }
+  }
+}
+
+void Queues::met(std::uint32_t operation, std::vector<std::uint32_t>& ready) {
+  if (--waits_[operation] == 0) ready.push_back(operation);
+}
+
+void Queues::open(Queue& queue, std::vector<std::uint32_t>& ready) {
+  while (queue.opened < queue.count && queue.opened < queue.done + queue.window) {
+    const Slot& slot = slots_[queue.first + queue.opened++];
+    for (std::uint32_t m = slot.first; m < slot.first + slot.count; ++m) met(members_[m], ready);
+  }
+}
+
+void Queues::begin(std::vector<std::uint32_t>& ready) {
+  for (Queue& queue : queues_) open(queue, ready);
+}
+
+void Queues::complete(std::uint32_t operation, std::vector<std::uint32_t>& ready) {
+  --left_;
+  for (std::uint32_t s = first_slot_[operation]; s < first_slot_[operation + 1]; ++s) {
+    Slot& slot = slots_[slots_of_[s]];
+    if (--slot.left > 0) continue;
+    Queue& queue = queues_[slot.queue];
+    while (queue.done < queue.count && slots_[queue.first + queue.done].left == 0) ++queue.done;
+    open(queue, ready);
+  }
+  for (std::uint32_t d = first_dependent_[operation]; d < first_dependent_[operation + 1]; ++d) {
+    met(dependents_[d], ready);
+  }
+}
+
+}  // namespace isthmus::sim

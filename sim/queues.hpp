@@ -1,0 +1,52 @@
+#pragma once
+// The execution rule of planner/plan.hpp as counters: for each rank and lane the groups it takes part in, in
+// order, of which at most `window` are open; for each operation how much it still waits for (ranks that have
+// not opened its group, dependencies that are not complete). Invariant: an operation becomes ready exactly
+// once, when its last condition is met.
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/operations.hpp"
+
+namespace isthmus::sim {
+
+class Queues {
+ public:
+  explicit Queues(const Operations& operations);
+
+  /// Opens the first groups; appends the operations that are ready at the start.
+  void begin(std::vector<std::uint32_t>& ready);
+  /// An operation is complete; appends the operations that this makes ready.
+  void complete(std::uint32_t operation, std::vector<std::uint32_t>& ready);
+  /// Operations in the same group of the busiest rank that takes part in this one.
+  std::uint32_t group_size(std::uint32_t operation) const { return group_size_[operation]; }
+  std::size_t waiting() const { return left_; }
+
+ private:
+  struct Slot {                          // one group of one rank on one lane
+    std::uint32_t first = 0, count = 0;  // its operations, in members_
+    std::uint32_t left = 0;              // of them, not complete
+    std::uint32_t queue = 0;
+  };
+  struct Queue {                         // one rank on one lane
+    std::uint32_t first = 0, count = 0;  // its slots
+    std::uint32_t done = 0, opened = 0;  // leading slots that are complete; slots that are open
+    std::uint32_t window = 1;
+  };
+
+  void build_slots(const Operations& operations);
+  void build_dependents(const Operations& operations);
+  void open(Queue& queue, std::vector<std::uint32_t>& ready);
+  void met(std::uint32_t operation, std::vector<std::uint32_t>& ready);
+
+  std::vector<Slot> slots_;
+  std::vector<Queue> queues_;
+  std::vector<std::uint32_t> members_;                       // operations, by slot
+  std::vector<std::uint32_t> first_slot_, slots_of_;         // by operation
+  std::vector<std::uint32_t> first_dependent_, dependents_;  // by operation
+  std::vector<std::uint32_t> waits_, group_size_;
+  std::size_t left_ = 0;
+};
+
+}  // namespace isthmus::sim
