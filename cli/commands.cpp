@@ -1,0 +1,101 @@
+#include "cli/commands.hpp"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "model/calibration.hpp"
+#include "model/refit.hpp"
+#include "planner/policy.hpp"
+#include "report/comparison.hpp"
+#include "report/documents.hpp"
+
+namespace isthmus::cli {
+namespace {
+
+void print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    throw SystemError("standard output: the text could not be written");
+  }
+}
+
+std::vector<Override> parse_overrides(const std::vector<std::string>& settings) {
+  std::vector<Override> overrides;
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw InputError({"--set", 0, ""}, fmt::format("'{}'", setting), "KEY=VALUE, such as refit.streams=16");
+    }
+    overrides.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  return overrides;
+}
+
+/// The chosen policies in the order given; all of them for none or `all`. Unknown names are refused.
+std::vector<std::string> chosen_policies(const std::vector<std::string>& names) {
+  std::vector<std::string> chosen;
+  std::string known;
+  for (const Policy& policy : policies()) known += fmt::format("{}, ", policy.name);
+  for (const std::string& name : names) {
+    if (name == "all") continue;
+    if (find_policy(name) == nullptr)
+      throw InputError({"--policy", 0, ""}, fmt::format("'{}'", name), known + "all");
+    chosen.push_back(name);
+  }
+  const bool all = names.empty() || chosen.size() < names.size();
+  if (!all) return chosen;
+  chosen.clear();
+  for (const Policy& policy : policies()) chosen.emplace_back(policy.name);
+  return chosen;
+}
+
+/// 0, or 1 with the reason on standard error when no policy meets the gate.
+int apply_gate(const report::Comparison& comparison, double max_seconds) {
+  const report::PolicyRow* best = comparison.fastest();
+  if (best != nullptr && best->seconds <= max_seconds) return 0;
+  if (best == nullptr) {
+    fmt::print(stderr, "isthmus: no policy could be predicted; --max-seconds {} is not met\n", max_seconds);
+  } else {
+    fmt::print(stderr,
+               "isthmus: the fastest policy, {}, needs {:.3f} s; --max-seconds allows {}; what binds: {}\n",
+               best->policy, best->seconds, max_seconds, best->binding_resource);
+  }
+  return 1;
+}
+
+}  // namespace
+
+int simulate(const SimulateOptions& options) {
+  const std::vector<std::string> names = chosen_policies(options.policies);
+  const Scenario scenario = read_scenario(options.scenario, parse_overrides(options.overrides));
+  const Calibration calibration =
+      read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
+  const Refit refit = resolve(scenario);
+  const report::Comparison comparison = report::compare(refit, scenario.published, calibration, names);
+  print(options.json ? to_json(comparison) : to_table(comparison));
+  for (const report::PolicyRow& row : comparison.policies) {
+    if (row.refused.empty() && !row.proven) return 1;
+  }
+  return options.max_seconds ? apply_gate(comparison, *options.max_seconds) : 0;
+}
+
+int bound(const ScenarioOptions& options) {
+  const Refit refit = resolve(read_scenario(options.scenario, parse_overrides(options.overrides)));
+  print(report::bound_document(refit, lower_bound(refit), options.json));
+  return 0;
+}
+
+int verify(const ScenarioOptions& options) {
+  const std::vector<std::string> names = chosen_policies(options.policies);
+  const Refit refit = resolve(read_scenario(options.scenario, parse_overrides(options.overrides)));
+  const report::Verdicts verdicts = report::verify(refit, names);
+  print(report::verdict_document(refit, verdicts, options.json));
+  return verdicts.all_proven() ? 0 : 1;
+}
+
+int inventory(const InventoryOptions& options) {
+  print(report::inventory_document(read_model_config(options.config), options.tensors, options.json));
+  return 0;
+}
+
+}  // namespace isthmus::cli

@@ -1,0 +1,42 @@
+#pragma once
+// The command line: one function per command, each printing its result and returning the exit status.
+// Invariant: with --json nothing but the JSON document goes to standard output. Bad input leaves as
+// InputError before anything is printed.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/scenario.hpp"
+
+namespace isthmus::cli {
+
+/// Parses the arguments and runs a command.
+int run(int argc, char** argv);
+
+struct SimulateOptions {
+  std::string scenario;
+  std::vector<std::string> policies;   // empty: all
+  std::vector<std::string> overrides;  // key=value
+  std::optional<double> max_seconds;   // gate: exit status 1 when no policy is that fast
+  bool json = false;
+};
+int simulate(const SimulateOptions& options);
+
+struct ScenarioOptions {
+  std::string scenario;
+  std::vector<std::string> policies;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+int bound(const ScenarioOptions& options);
+int verify(const ScenarioOptions& options);
+
+struct InventoryOptions {
+  std::string config;
+  bool tensors = false;  // every pattern, not only the totals
+  bool json = false;
+};
+int inventory(const InventoryOptions& options);
+
+}  // namespace isthmus::cli

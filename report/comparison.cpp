@@ -1,0 +1,92 @@
+#include "report/comparison.hpp"
+
+#include <chrono>
+#include <future>
+
+#include "planner/operations.hpp"
+#include "planner/policy.hpp"
+#include "sim/simulation.hpp"
+
+namespace isthmus::report {
+namespace {
+
+class Stopwatch {
+ public:
+  /// Seconds since construction or the last call.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::duration<double> passed = now - start_;
+    start_ = now;
+    return passed.count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void predict(const Refit& refit, const Plan& plan, const Calibration& calibration, const LowerBound& bound,
+             PolicyRow& row) {
+  const Operations operations = expand(refit, plan);
+  const sim::Simulator simulator(refit, operations);
+  const sim::Prediction full = simulator.run(calibration);
+  const sim::Prediction wire = simulator.run(wire_only());
+  row.seconds = seconds(full.time);
+  row.bulk_seconds = seconds(full.bulk);
+  row.misc_seconds = seconds(full.misc);
+  row.other_seconds = seconds(full.other);
+  row.software_seconds = seconds(full.time - wire.time);
+  row.efficiency = full.time.value > 0 ? seconds(bound.time) / row.seconds : 1;
+  row.network_bytes = full.network_bytes;
+  row.nvlink_bytes = full.nvlink_bytes;
+  row.peak_staging_bytes = full.peak_staging;
+  row.binding_resource = full.binding_resource;
+  row.digest = full.timeline.digest();
+}
+
+PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration& calibration,
+                     const LowerBound& bound) {
+  PolicyRow row;
+  row.policy = policy.name;
+  Stopwatch watch;
+  const PlanResult result = policy.make(refit);
+  row.plan_wall_seconds = watch.lap();
+  if (const Refused* refused = std::get_if<Refused>(&result)) {
+    row.refused = refused->reason;
+    return row;
+  }
+  const Plan& plan = std::get<Plan>(result);
+  Proof proof = check(refit, plan);
+  row.check_wall_seconds = watch.lap();
+  row.proven = proof.proven();
+  row.violations = std::move(proof.violations);
+  row.full_tensor_materialised = proof.full_tensor_materialised;
+  if (row.proven) predict(refit, plan, calibration, bound, row);
+  row.simulate_wall_seconds = watch.lap();
+  return row;
+}
+
+}  // namespace
+
+const PolicyRow* Comparison::fastest() const {
+  const PolicyRow* best = nullptr;
+  for (const PolicyRow& row : policies) {
+    if (row.predicted() && (best == nullptr || row.seconds < best->seconds)) best = &row;
+  }
+  return best;
+}
+
+Comparison compare(const Refit& refit, const std::vector<Published>& published,
+                   const Calibration& calibration, const std::vector<std::string>& names) {
+  Comparison result{
+      refit.name, calibration.name, refit.totals, refit.payload(), lower_bound(refit), published, {}};
+  std::vector<std::future<PolicyRow>> rows;
+  for (const std::string& name : names) {
+    rows.push_back(std::async(std::launch::async, [&, policy = find_policy(name)] {
+      return run_policy(refit, *policy, calibration, result.bound);
+    }));
+  }
+  for (std::future<PolicyRow>& row : rows) result.policies.push_back(row.get());
+  return result;
+}
+
+}  // namespace isthmus::report

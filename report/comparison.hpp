@@ -1,0 +1,56 @@
+#pragma once
+// One scenario, every policy: plan, proof, simulation, beside the lower bound and what was published. The
+// numbers that tables, JSON and gates show come from this value, and only from it. seconds = bulk + misc +
+// other; software_seconds = seconds - the same plan under `wire-only`; efficiency = lower bound / seconds.
+// Wall-clock figures (*_wall_seconds) are of this process and differ from run to run.
+
+#include <string>
+#include <vector>
+
+#include "model/calibration.hpp"
+#include "model/refit.hpp"
+#include "planner/bound.hpp"
+#include "planner/check.hpp"
+
+namespace isthmus::report {
+
+struct PolicyRow {
+  std::string policy;
+  std::string refused;                // the reason; empty when the policy made a plan
+  std::vector<Violation> violations;  // of a plan that could not be proven; it is not simulated then
+  bool proven = false;
+  double seconds = 0, bulk_seconds = 0, misc_seconds = 0, other_seconds = 0, software_seconds = 0;
+  double efficiency = 0;
+  Bytes network_bytes, nvlink_bytes, peak_staging_bytes;
+  bool full_tensor_materialised = false;
+  std::string binding_resource;
+  double plan_wall_seconds = 0, check_wall_seconds = 0, simulate_wall_seconds = 0;
+  std::uint64_t digest = 0;  // of the predicted timeline
+
+  bool predicted() const { return refused.empty() && proven; }
+};
+
+struct Comparison {
+  std::string scenario;
+  std::string calibration;
+  InventoryTotals totals;
+  Bytes payload;
+  LowerBound bound;
+  std::vector<Published> published;
+  std::vector<PolicyRow> policies;
+
+  /// The fastest predicted policy; nullptr when none could be predicted.
+  const PolicyRow* fastest() const;
+};
+
+/// Runs the named policies (planner/policy.hpp; all names must be known) in parallel; rows keep the order of
+/// names.
+Comparison compare(const Refit& refit, const std::vector<Published>& published,
+                   const Calibration& calibration, const std::vector<std::string>& policies);
+
+/// The table a person reads, with a headline and the bound. Ends with a newline.
+std::string to_table(const Comparison& comparison);
+/// The JSON of docs/json.md, indented by two. Ends with a newline.
+std::string to_json(const Comparison& comparison);
+
+}  // namespace isthmus::report

@@ -1,0 +1,153 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "report/comparison.hpp"
+
+namespace isthmus::report {
+namespace {
+
+/// Columns as wide as their widest cell; the first is left-aligned, the others right.
+std::string render(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> width;
+  for (const auto& row : rows) {
+    width.resize(std::max(width.size(), row.size()));
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const bool left = c == 0 || c + 1 == width.size();
+      line += left ? fmt::format("{:<{}}  ", row[c], width[c]) : fmt::format("{:>{}}  ", row[c], width[c]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string time_text(double seconds) {
+  if (seconds >= 0.1) return fmt::format("{:.3f} s", seconds);
+  return seconds >= 1e-4 ? fmt::format("{:.3f} ms", seconds * 1e3) : fmt::format("{:.3f} us", seconds * 1e6);
+}
+
+std::string size_text(Bytes bytes) {
+  const double b = static_cast<double>(bytes.value);
+  if (b >= 1e9) return fmt::format("{:.2f} GB", b * 1e-9);
+  return b >= 1e6 ? fmt::format("{:.2f} MB", b * 1e-6) : fmt::format("{} B", bytes.value);
+}
+
+std::string published_text(const Published& row) {
+  if (row.seconds_low == row.seconds_high) return fmt::format("{:g} s", row.seconds_low);
+  return fmt::format("{:g}-{:g} s", row.seconds_low, row.seconds_high);
+}
+
+std::string published_beside(const Comparison& comparison, const std::string& policy) {
+  std::string text;
+  for (const Published& row : comparison.published) {
+    if (row.policy == policy) text += fmt::format("{}{}", text.empty() ? "" : ", ", published_text(row));
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::vector<std::string> cells(const Comparison& comparison, const PolicyRow& row) {
+  return {row.policy,
+          time_text(row.seconds),
+          time_text(row.bulk_seconds),
+          time_text(row.misc_seconds),
+          time_text(row.other_seconds),
+          row.seconds > 0 ? fmt::format("{:.0f} %", 100 * row.software_seconds / row.seconds) : "-",
+          fmt::format("{:.1f} %", 100 * row.efficiency),
+          size_text(row.network_bytes),
+          size_text(row.nvlink_bytes),
+          size_text(row.peak_staging_bytes),
+          published_beside(comparison, row.policy),
+          row.binding_resource};
+}
+
+nlohmann::ordered_json to_json(const PolicyRow& row) {
+  if (!row.refused.empty()) return {{"policy", row.policy}, {"refused", row.refused}};
+  if (!row.proven) {
+    return {{"policy", row.policy}, {"proven", false}, {"violation", row.violations.front().message}};
+  }
+  return {{"policy", row.policy},
+          {"seconds", row.seconds},
+          {"bulk_seconds", row.bulk_seconds},
+          {"misc_seconds", row.misc_seconds},
+          {"other_seconds", row.other_seconds},
+          {"software_seconds", row.software_seconds},
+          {"efficiency", row.efficiency},
+          {"network_bytes", row.network_bytes.value},
+          {"nvlink_bytes", row.nvlink_bytes.value},
+          {"peak_staging_bytes", row.peak_staging_bytes.value},
+          {"full_tensor_materialised", row.full_tensor_materialised},
+          {"setup_seconds", nullptr},  // communicator set-up is not modelled
+          {"binding_resource", row.binding_resource},
+          {"proven", row.proven},
+          {"digest", fmt::format("{:016x}", row.digest)},
+          {"plan_wall_seconds", row.plan_wall_seconds},
+          {"check_wall_seconds", row.check_wall_seconds},
+          {"simulate_wall_seconds", row.simulate_wall_seconds}};
+}
+
+}  // namespace
+
+std::string to_table(const Comparison& comparison) {
+  std::string text = fmt::format("{}: {} to move", comparison.scenario, size_text(comparison.payload));
+  if (comparison.totals.parameters > 0) {
+    text += fmt::format(" ({:.1f} billion parameters, bulk {:.2f} %)",
+                        static_cast<double>(comparison.totals.parameters) * 1e-9,
+                        100 * comparison.totals.bulk_fraction());
+  }
+  text += fmt::format(", calibration {}\nno plan can be faster than {} ({})\n\n", comparison.calibration,
+                      time_text(seconds(comparison.bound.time)),
+                      comparison.bound.binding.empty() ? "nothing has to move" : comparison.bound.binding);
+  std::vector<std::vector<std::string>> rows{{"policy", "time", "bulk", "misc", "other", "software",
+                                              "efficiency", "network", "NVLink", "staging/GPU", "published",
+                                              "what binds"}};
+  std::string refusals;
+  for (const PolicyRow& row : comparison.policies) {
+    if (row.predicted()) {
+      rows.push_back(cells(comparison, row));
+    } else if (row.refused.empty()) {
+      refusals += fmt::format("{}: not proven: {}\n", row.policy, row.violations.front().message);
+    } else {
+      refusals += fmt::format("{}: refused: {}\n", row.policy, row.refused);
+    }
+  }
+  if (rows.size() > 1) text += render(rows);
+  if (!refusals.empty()) text += "\n" + refusals;
+  if (!comparison.published.empty()) text += "\npublished:\n";
+  for (const Published& row : comparison.published) {
+    text += fmt::format("  {}  {}  {}  ({})\n", row.id, row.policy, published_text(row), row.source);
+  }
+  return text;
+}
+
+std::string to_json(const Comparison& comparison) {
+  nlohmann::ordered_json published = nlohmann::ordered_json::array();
+  for (const Published& row : comparison.published) {
+    published.push_back({{"id", row.id},
+                         {"policy", row.policy},
+                         {"seconds", {row.seconds_low, row.seconds_high}},
+                         {"source", row.source}});
+  }
+  nlohmann::ordered_json policies = nlohmann::ordered_json::array();
+  for (const PolicyRow& row : comparison.policies) policies.push_back(to_json(row));
+  const nlohmann::ordered_json document{
+      {"scenario", comparison.scenario},
+      {"calibration", comparison.calibration},
+      {"parameters", comparison.totals.parameters},
+      {"bytes", comparison.totals.bytes.value},
+      {"payload_bytes", comparison.payload.value},
+      {"lower_bound_seconds", seconds(comparison.bound.time)},
+      {"lower_bound_any_route_seconds", seconds(comparison.bound.any_route)},
+      {"lower_bound_binding", comparison.bound.binding},
+      {"published", std::move(published)},
+      {"policies", std::move(policies)}};
+  return document.dump(2) + "\n";
+}
+
+}  // namespace isthmus::report

@@ -1,0 +1,147 @@
+#include "report/documents.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/policy.hpp"
+
+namespace isthmus::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const Refit& refit, const Verdict& verdict) {
+  if (!verdict.refused.empty()) return {{"policy", verdict.policy}, {"refused", verdict.refused}};
+  Json violations = Json::array();
+  for (const Violation& violation : verdict.proof.violations) {
+    const std::size_t tensor = violation.tensor.index();
+    violations.push_back({{"kind", to_string(violation.fault)},
+                          {"tensor", tensor < refit.tensors.size() ? refit.tensors[tensor].tensor.name : ""},
+                          {"element", violation.element},
+                          {"steps", violation.steps},
+                          {"message", violation.message}});
+  }
+  return {{"policy", verdict.policy},
+          {"proven", verdict.proof.proven()},
+          {"steps", verdict.proof.steps_checked},
+          {"target_bytes", verdict.proof.target_bytes.value},
+          {"full_tensor_materialised", verdict.proof.full_tensor_materialised},
+          {"violation_count", verdict.proof.violation_count},
+          {"violations", std::move(violations)}};
+}
+
+std::string to_text(const Verdict& verdict) {
+  if (!verdict.refused.empty()) return fmt::format("{}: refused: {}\n", verdict.policy, verdict.refused);
+  const Proof& proof = verdict.proof;
+  if (proof.proven()) {
+    return fmt::format("{}: proven: {} steps write {:.3f} GB of target shards, each element exactly once{}\n",
+                       verdict.policy, proof.steps_checked, gigabytes(proof.target_bytes),
+                       proof.full_tensor_materialised ? "; some rank holds a full tensor on the way" : "");
+  }
+  std::string text = fmt::format("{}: not proven: {} violations\n", verdict.policy, proof.violation_count);
+  for (const Violation& violation : proof.violations) text += fmt::format("  {}\n", violation.message);
+  return text;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+Json to_json(const TensorPattern& pattern) {
+  return {{"name", pattern.name},
+          {"shape", pattern.shape},
+          {"dtype", to_string(pattern.stored)},
+          {"role", to_string(pattern.role)},
+          {"count", pattern.count()},
+          {"parameters", pattern.count() * pattern.elements()}};
+}
+
+}  // namespace
+
+std::string bound_document(const Refit& refit, const LowerBound& bound, bool json) {
+  if (json) {
+    const Json document{{"scenario", refit.name},
+                        {"lower_bound_seconds", seconds(bound.time)},
+                        {"lower_bound_any_route_seconds", seconds(bound.any_route)},
+                        {"binding", bound.binding},
+                        {"cut_bytes", bound.cut_bytes.value},
+                        {"cut_bytes_per_second", bound.cut_capacity.value}};
+    return document.dump(2) + "\n";
+  }
+  return fmt::format(
+      "{}: no plan is faster than {:.6f} s ({}); {:.6f} s if traffic inside a domain may leave it\n",
+      refit.name, seconds(bound.time), bound.binding.empty() ? "nothing has to move" : bound.binding,
+      seconds(bound.any_route));
+}
+
+bool Verdicts::all_proven() const {
+  return std::all_of(list.begin(), list.end(), [](const Verdict& verdict) {
+    return !verdict.refused.empty() || verdict.proof.proven();
+  });
+}
+
+Verdicts verify(const Refit& refit, const std::vector<std::string>& policies) {
+  Verdicts verdicts;
+  for (const std::string& name : policies) {
+    const PlanResult result = find_policy(name)->make(refit);
+    if (const Refused* refused = std::get_if<Refused>(&result)) {
+      verdicts.list.push_back({name, refused->reason, {}});
+    } else {
+      verdicts.list.push_back({name, "", check(refit, std::get<Plan>(result))});
+    }
+  }
+  return verdicts;
+}
+
+std::string verdict_document(const Refit& refit, const Verdicts& verdicts, bool json) {
+  if (json) {
+    Json policies = Json::array();
+    for (const Verdict& verdict : verdicts.list) policies.push_back(to_json(refit, verdict));
+    const Json document{
+        {"scenario", refit.name}, {"proven", verdicts.all_proven()}, {"policies", std::move(policies)}};
+    return document.dump(2) + "\n";
+  }
+  std::string text;
+  for (const Verdict& verdict : verdicts.list) text += to_text(verdict);
+  return text;
+}
+
+std::string inventory_document(const Inventory& inventory, bool tensors, bool json) {
+  const InventoryTotals sum = totals(inventory);
+  if (json) {
+    Json document{{"model", inventory.model},
+                  {"architecture", inventory.architecture},
+                  {"parameters", sum.parameters},
+                  {"bytes", sum.bytes.value},
+                  {"bulk_bytes", sum.bulk_bytes.value},
+                  {"misc_bytes", sum.misc_bytes.value},
+                  {"bulk_fraction", sum.bulk_fraction()},
+                  {"tensor_count", sum.tensor_count},
+                  {"payload_bytes", sum.payload_bytes.value},
+                  {"payload_bulk_fraction", sum.payload_bulk_fraction()}};
+    if (tensors) {
+      Json patterns = Json::array();
+      for (const TensorPattern& pattern : inventory.patterns) patterns.push_back(to_json(pattern));
+      document["tensors"] = std::move(patterns);
+    }
+    return document.dump(2) + "\n";
+  }
+  std::string text;
+  if (tensors) {
+    for (const TensorPattern& pattern : inventory.patterns) {
+      text += fmt::format("{:<70} {:<22} {:<6} {:<6} x {}\n", pattern.name, shape_text(pattern.shape),
+                          to_string(pattern.stored), to_string(pattern.role), pattern.count());
+    }
+    text += "\n";
+  }
+  return text + fmt::format(
+                    "{} ({}): {} parameters in {} tensors, {} bytes in BF16, bulk {:.2f} %\n"
+                    "payload of a refit (with vision, without MTP): {} bytes, bulk {:.2f} %\n",
+                    inventory.model, inventory.architecture, sum.parameters, sum.tensor_count,
+                    sum.bytes.value, 100 * sum.bulk_fraction(), sum.payload_bytes.value,
+                    100 * sum.payload_bulk_fraction());
+}
+
+}  // namespace isthmus::report

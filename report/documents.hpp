@@ -1,0 +1,36 @@
+#pragma once
+// What the smaller commands print, as text for people or as JSON (docs/json.md): bound, verify, inventory.
+// Each document ends with a newline; the JSON carries every number of the text.
+// Sizes are bytes, times seconds.
+
+#include <string>
+#include <vector>
+
+#include "model/inventory.hpp"
+#include "model/refit.hpp"
+#include "planner/bound.hpp"
+#include "planner/check.hpp"
+
+namespace isthmus::report {
+
+std::string bound_document(const Refit& refit, const LowerBound& bound, bool json);
+
+struct Verdict {
+  std::string policy;
+  std::string refused;  // the reason; empty when there is a proof
+  Proof proof;
+};
+struct Verdicts {
+  std::vector<Verdict> list;
+  /// True when each policy that made a plan made one that is proven.
+  bool all_proven() const;
+};
+
+/// Plans with each named policy (all names must be known) and checks the plans.
+Verdicts verify(const Refit& refit, const std::vector<std::string>& policies);
+std::string verdict_document(const Refit& refit, const Verdicts& verdicts, bool json);
+
+/// `tensors`: one line, or JSON entry, per name pattern.
+std::string inventory_document(const Inventory& inventory, bool tensors, bool json);
+
+}  // namespace isthmus::report

@@ -1,0 +1,121 @@
+// The main scenario end to end, and that each of its settings moves the figures as the model says.
+
+#include "report/comparison.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/policy.hpp"
+#include "tests/support/project_files.hpp"
+
+namespace isthmus::report {
+namespace {
+
+Comparison run(const std::vector<Override>& overrides, const std::vector<std::string>& names) {
+  const Scenario scenario = read_scenario(project_folder() / "scenarios/deepseek-v3-h100.yaml", overrides);
+  const Calibration calibration = read_calibration(scenario.calibration, scenario.file.parent_path());
+  return compare(resolve(scenario), scenario.published, calibration, names);
+}
+
+const std::vector<std::string> all{"gather-broadcast", "p2p", "balanced"};
+
+TEST(DeepSeekV3, has_the_published_number_of_parameters_and_bulk_share) {
+  const Comparison result = run({}, {"p2p"});
+  EXPECT_EQ(result.totals.parameters, 671'026'419'200);
+  EXPECT_EQ(result.totals.bytes.value, 1'342'052'838'400);
+  EXPECT_EQ(result.payload, result.totals.bytes);
+  EXPECT_NEAR(result.totals.bulk_fraction(), 0.976262, 5e-7);
+}
+
+TEST(DeepSeekV3, is_bound_by_what_a_generation_host_must_take_in) {
+  // Per host: 8 of 32 shards of what tp shards, and once what every engine holds whole (q_a, kv_a, router,
+  // norms).
+  const Comparison result = run({}, {"p2p"});
+  const double replicated =
+      2.0 * (61 * (1536.0 * 7168 + 576.0 * 7168 + 2 * 7168 + 1536 + 512) + 58 * (256.0 * 7168 + 256) + 7168);
+  const double host = (1'342'052'838'400.0 - replicated) / 4 + replicated;
+  EXPECT_NEAR(seconds(result.bound.time), host / 400e9, 1e-9);
+  EXPECT_LE(result.bound.any_route, result.bound.time);
+}
+
+TEST(DeepSeekV3, is_proven_predicted_and_bounded_for_every_policy) {
+  const Comparison result = run({}, all);
+  ASSERT_EQ(result.policies.size(), all.size());
+  for (const PolicyRow& row : result.policies) {
+    EXPECT_TRUE(row.proven) << row.policy;
+    EXPECT_GE(row.seconds, seconds(result.bound.time)) << row.policy;
+    EXPECT_NEAR(row.bulk_seconds + row.misc_seconds + row.other_seconds, row.seconds, 1e-9) << row.policy;
+    EXPECT_GE(row.software_seconds, 0) << row.policy;
+  }
+  EXPECT_EQ(result.fastest()->policy, "balanced");
+}
+
+TEST(DeepSeekV3, gives_the_same_digests_twice) {
+  const Comparison once = run({}, all), again = run({}, all);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    EXPECT_EQ(once.policies[i].digest, again.policies[i].digest) << all[i];
+}
+
+TEST(Setting, halving_the_nics_doubles_the_bound_and_moves_no_byte_more) {
+  const Comparison full = run({}, all), half = run({{"fabric.nic_bandwidth", "200 Gbit/s"}}, all);
+  EXPECT_NEAR(seconds(half.bound.time), 2 * seconds(full.bound.time), 1e-9);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_GT(half.policies[i].seconds, 1.2 * full.policies[i].seconds) << all[i];
+    EXPECT_LE(half.policies[i].seconds, 2.1 * full.policies[i].seconds) << all[i];
+  }
+  EXPECT_EQ(half.policies[1].network_bytes, full.policies[1].network_bytes);
+}
+
+TEST(Setting, doubling_the_streams_speeds_up_p2p_which_goes_stage_by_stage_and_leaves_balanced_alone) {
+  const Comparison two = run({}, {"p2p", "balanced"});
+  const Comparison four = run({{"refit.streams", "4"}}, {"p2p", "balanced"});
+  EXPECT_LT(four.policies[0].seconds, 0.75 * two.policies[0].seconds);
+  EXPECT_EQ(four.policies[1].digest, two.policies[1].digest);
+}
+
+TEST(Setting, swapping_hosts_between_engines_changes_what_travels_where) {
+  // Host 31 (the last stage) changes places with host 63 (the last engine): eight trainers now sit among
+  // generators.
+  const std::vector<Override> swapped{{"ranks.train.hosts", "[0-30, 63]"},
+                                      {"ranks.generate.hosts", "[32-62, 31]"}};
+  const Comparison before = run({}, {"p2p"}), after = run(swapped, {"p2p"});
+  EXPECT_NE(after.policies[0].digest, before.policies[0].digest);  // other links carry the bytes
+  EXPECT_EQ(after.policies[0].network_bytes,
+            before.policies[0].network_bytes);  // still no host has both sides
+  EXPECT_EQ(after.bound.time, before.bound.time);
+}
+
+TEST(Setting, dropping_an_expert_layer_drops_exactly_its_bytes) {
+  const Comparison full = run({{"refit.streams", "1"}}, {"p2p"});  // one stage after the other
+  const Comparison fewer =
+      run({{"refit.streams", "1"}, {"model.layers", "60"}, {"train.layers_last", "1"}}, {"p2p"});
+  const std::int64_t experts = 3LL * 256 * 2048 * 7168, shared = 3LL * 2048 * 7168, router = 256 * 7168 + 256;
+  const std::int64_t attention =
+      1536LL * 7168 + 24576LL * 1536 + 576LL * 7168 + 32768LL * 512 + 7168LL * 16384 + 1536 + 512 + 2 * 7168;
+  EXPECT_EQ(full.payload.value - fewer.payload.value, 2 * (experts + shared + router + attention));
+  EXPECT_LT(fewer.policies[0].seconds, full.policies[0].seconds);
+  EXPECT_LT(fewer.policies[0].network_bytes, full.policies[0].network_bytes);
+}
+
+TEST(Setting, all_as_bulk_leaves_no_misc_time) {
+  const Comparison result = run({{"refit.bulk", "all"}}, {"balanced"});
+  EXPECT_EQ(result.policies[0].misc_seconds, 0);
+}
+
+TEST(ComparisonJson, has_the_documented_keys_and_the_values_of_the_table) {
+  const Comparison result = run({}, {"balanced"});
+  const nlohmann::json document = nlohmann::json::parse(to_json(result));
+  EXPECT_EQ(document["parameters"], 671'026'419'200);
+  const nlohmann::json& row = document["policies"][0];
+  for (const char* key :
+       {"policy", "seconds", "bulk_seconds", "misc_seconds", "other_seconds", "software_seconds",
+        "efficiency", "network_bytes", "nvlink_bytes", "peak_staging_bytes", "full_tensor_materialised",
+        "setup_seconds", "binding_resource", "proven", "plan_wall_seconds", "check_wall_seconds",
+        "simulate_wall_seconds"}) {
+    EXPECT_TRUE(row.contains(key)) << key;
+  }
+  EXPECT_EQ(row["seconds"], result.policies[0].seconds);
+}
+
+}  // namespace
+}  // namespace isthmus::report
