@@ -206,9 +206,11 @@ constexpr std::array entries{
 
 Location at(std::string_view key) { return {std::string(), 0, std::string(key)}; }
 
-void require_positive(std::optional<Bandwidth> rate, std::string_view key) {
-  if (!rate || rate->value > 0) return;
-  throw InputError(at(key), fmt::format("{} bytes per second", rate->value), "a rate above 0");
+/// Rates of this range keep sums over all ports, and times of all sizes, well inside 64 bits.
+void require_rate(std::optional<Bandwidth> rate, std::string_view key) {
+  constexpr std::int64_t least = 1'000'000, most = 10'000'000'000'000;
+  if (!rate || (rate->value >= least && rate->value <= most)) return;
+  throw InputError(at(key), fmt::format("{} bytes per second", rate->value), "1 MB/s to 10 TB/s");
 }
 
 }  // namespace
@@ -232,8 +234,8 @@ FabricParts describe(const FabricSpec& spec) {
   if (spec.hosts < 1 || spec.hosts > static_cast<int>(max_hosts)) {
     throw InputError(at("fabric.hosts"), fmt::format("{}", spec.hosts), fmt::format("1 to {}", max_hosts));
   }
-  require_positive(spec.nic_bandwidth, "fabric.nic_bandwidth");
-  require_positive(spec.nvlink_bandwidth, "fabric.nvlink_bandwidth");
+  require_rate(spec.nic_bandwidth, "fabric.nic_bandwidth");
+  require_rate(spec.nvlink_bandwidth, "fabric.nvlink_bandwidth");
   return entry->build(spec);
 }
 

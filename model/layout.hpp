@@ -1,12 +1,12 @@
 #pragma once
 // Who holds which part of a tensor. A tensor of shape n_0 x n_1 x ... is spread over a mesh of ranks: each
 // mesh axis either shards one tensor dimension or replicates. From this follows one Region (box of global
-// element indices) per mesh coordinate. Invariant: two regions of one layout are equal or disjoint, and all
-// regions together cover the tensor. Chunk rules (how n elements are cut over k coordinates; torch.chunk is
-// `ceil`, vLLM and NCCL M2N use `even`):
-//   even      k divides n, piece i = [i*n/k, (i+1)*n/k); several axes on one dimension: flattened row-major
-//   ceil      c = ceil(n/k), piece i = [min(n, i*c), min(n, (i+1)*c)); several axes: one after the other, on
-//   the rest balanced  axes flattened row-major; the first n mod k pieces have one element more
+// element indices) per mesh coordinate.
+// Invariant: two regions of one layout are equal or disjoint, and all regions together cover the tensor.
+// Chunk rules: how n elements are cut over k coordinates.
+//   even      k divides n, piece i = [i n/k, (i+1) n/k); axes on one dimension are flattened row-major
+//   ceil      c = ceil(n/k), piece i = [min(n, i c), min(n, (i+1) c)); axes one after the other (torch.chunk)
+//   balanced  axes flattened row-major; the first n mod k pieces have one element more
 
 #include <array>
 #include <optional>

@@ -59,7 +59,6 @@ constexpr Bytes operator*(Bandwidth bandwidth, Duration duration) {
 constexpr double seconds(Duration d) { return static_cast<double>(d.value) * 1e-12; }
 constexpr double seconds(Instant t) { return static_cast<double>(t.value) * 1e-12; }
 constexpr double gigabytes(Bytes b) { return static_cast<double>(b.value) * 1e-9; }
-constexpr Duration microseconds(double us) { return {static_cast<std::int64_t>(us * 1e6 + 0.5)}; }
 constexpr Bandwidth gigabytes_per_second(double gb) { return {static_cast<std::int64_t>(gb * 1e9 + 0.5)}; }
 
 template <class Tag>
@@ -73,7 +72,6 @@ using Rank = Id<struct RankTag>;          // a process: training ranks first, th
 using GpuId = Id<struct GpuTag>;          // a GPU of the fabric
 using HostId = Id<struct HostTag>;        // one machine (operating system)
 using DomainId = Id<struct DomainTag>;    // an NVLink domain
-using NicId = Id<struct NicTag>;          // a network port of a host
 using LinkId = Id<struct LinkTag>;        // a directed capacity of the fabric (see model/fabric.hpp)
 using TensorId = Id<struct TensorTag>;    // a tensor of the refit, in transfer order
 using PatternId = Id<struct PatternTag>;  // a pattern of a plan

@@ -54,7 +54,7 @@ class Marks {
 
 /// Bytes that must cross into or out of each set of the family.
 struct Crossings {
-  std::vector<Bytes> gpu_in, gpu_in_nvlink, gpu_out;  // gpu_in_nvlink: of gpu_in, with a holder in the domain
+  std::vector<Bytes> gpu_in, gpu_in_nvlink, gpu_out;  // gpu_in_nvlink: of gpu_in, held only in the domain
   std::vector<Bytes> domain_in, domain_out;
   std::vector<Bytes> stage_out;  // out of all domains that hold a part of the stage
   Bytes source_out;              // out of all domains that hold anything
@@ -121,7 +121,7 @@ class Counter {
       if (held_gpu_.has(at) || !seen_gpu_.set(at)) continue;
       leaves_gpus = true;
       sum_.gpu_in[at] += bytes;
-      if (held_domain_.has(home)) sum_.gpu_in_nvlink[at] += bytes;
+      if (held_domain_.has(home) && holder_domains == 1) sum_.gpu_in_nvlink[at] += bytes;
       if (held_domain_.has(home) || !seen_domain_.set(home)) continue;
       leaves_domains = true;
       sum_.domain_in[home] += bytes;
@@ -146,7 +146,11 @@ class Ports {
   explicit Ports(const Refit& refit) : refit_(refit), usable_(refit.fabric.gpu_count(), 1) {
     if (refit.settings.relay == Relay::members) {  // GPUs outside both sides do not take part
       std::fill(usable_.begin(), usable_.end(), 0);
-      for (const GpuId gpu : refit.gpu_of_rank) usable_[gpu.index()] = 1;
+      for (const RefitEntry& entry : refit.tensors) {
+        const Geometry& geometry = refit.geometries[entry.geometry];
+        for (const Rank rank : geometry.source.mesh.ranks) mark(entry.source_base, rank);
+        for (const Rank rank : geometry.target.mesh.ranks) mark(entry.target_base, rank);
+      }
     }
   }
 
@@ -172,6 +176,7 @@ class Ports {
   }
 
  private:
+  void mark(Rank base, Rank local) { usable_[refit_.gpu_of_rank[base.value + local.value].index()] = 1; }
   Bandwidth rate(LinkId link) const { return refit_.fabric.links()[link.index()].nominal; }
 
   const Refit& refit_;
@@ -188,8 +193,12 @@ void consider(LowerBound& best, Bytes bytes, Bandwidth capacity, bool nvlink_onl
   best.time = time;
   best.cut_bytes = bytes;
   best.cut_capacity = capacity;
-  best.binding = fmt::format("{}: {:.2f} GB through {:.0f} GB/s", what, gigabytes(bytes),
-                             static_cast<double>(capacity.value) * 1e-9);
+  const double amount = static_cast<double>(bytes.value);
+  const std::string size = amount >= 1e7   ? fmt::format("{:.2f} GB", amount * 1e-9)
+                           : amount >= 1e4 ? fmt::format("{:.2f} MB", amount * 1e-6)
+                                           : fmt::format("{} B", bytes.value);
+  best.binding =
+      fmt::format("{}: {} through {:.6g} GB/s", what, size, static_cast<double>(capacity.value) * 1e-9);
 }
 
 void consider_gpus(LowerBound& best, const Crossings& sum, const Ports& ports) {

@@ -41,8 +41,8 @@ struct Violation {
 };
 
 struct Limits {
-  std::size_t operations_per_group = 8192;  // NCCL: hangs seen at 15,000 to 24,000, 8,000 fine
-  std::size_t most_violations = 20;         // further ones are counted, not listed
+  std::size_t operations_per_group = safe_group_size;
+  std::size_t most_violations = 20;  // further ones are counted, not listed
 };
 
 struct Proof {

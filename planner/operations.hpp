@@ -18,7 +18,7 @@ struct Operation {
   bool staged_source = false, staged_target = false;  // reads from / writes to staging
   LaneId lane;
   std::uint32_t group = 0;
-  Rank source, target;                           // collectives: the root, and the root again
+  Rank source, target;                           // collectives: root or first member, twice
   std::uint32_t members = 0;                     // collectives: index into Operations::members
   std::uint32_t pieces = 0;                      // steps joined in it
   std::uint32_t parts = 0;                       // HuggingFace tensors in it

@@ -1,16 +1,15 @@
 #pragma once
-// A plan is a plain value: what moves, from where to where, in which order. Nobody who proves or runs it
-// needs to know the policy that made it. Patterns x instances. A Pattern holds the steps of one tensor
-// geometry over *local* ranks; an Instance binds it to one tensor and to global ranks. So a plan of half a
-// million transfers is a few thousand steps. Execution rule, the same for simulator and executors. Every step
-// of an instance belongs to a lane (communicator x stream) and a group. Each rank walks the groups it takes
-// part in, lane by lane, in ascending group number; it starts a group's operations together once all but the
-// last `window` - 1 of its earlier groups on that lane are complete. An operation runs when all its ranks
-// have started its group and the steps named in `after` are complete. Where a lane coalesces, all operations
-// of one group with the same kind, buffers and ranks form one operation. Buffers. Each rank has, per tensor,
-// its source shard (read only), its target shard, and staging addressed by the tensor's global element
-// indices. Invariant of a correct plan: each target element is written exactly once, from a buffer that holds
-// the right element at that moment. planner/check.hpp proves it.
+// A plan is a plain value: what moves, from where to where, in which order.
+// Pattern and instance. A Pattern holds the steps of one tensor geometry over *local* ranks; an Instance
+// binds it to one tensor and to global ranks. So half a million transfers are a few thousand steps.
+// Order. Every step of an instance belongs to a lane (communicator x stream) and to a numbered group. On
+// each lane by itself, a rank takes the groups it is part of in ascending order, at most `window` of them
+// at a time, and starts all its operations of a group together. An operation runs once all its ranks have
+// started its group and the steps named in `after` are complete. Where a lane coalesces, operations of one
+// group with equal kind, buffers and ranks are one operation. Simulator and executors obey this rule.
+// Buffers. Per tensor, each rank has its source shard (read only), its target shard, and staging addressed
+// by global element indices. Invariant of a correct plan: each target element is written exactly once,
+// from a buffer that holds the right element at that moment. planner/check.hpp proves it.
 
 #include <cstdint>
 #include <string>
@@ -32,6 +31,9 @@ struct LocalRank {
   }
   friend constexpr auto operator<=>(LocalRank, LocalRank) = default;
 };
+
+/// Operations of one rank in one group that are known to be safe: NCCL hangs at 15,000, not at 8,000.
+inline constexpr std::uint32_t safe_group_size = 8192;
 
 enum class StepKind : std::uint8_t {
   send,        // region from rank `source` to rank `target`

@@ -17,9 +17,14 @@ struct Pair {
   Bytes ready_bytes, remaining;  // remaining: ready or not
 };
 
+/// A pair seen from one of its ports.
+struct Partner {
+  std::uint32_t pair, port;
+};
+
 /// One direction of a port. Ports are numbered: senders first, then receivers.
 struct Port {
-  std::vector<std::uint32_t> pairs;  // with bytes left
+  std::vector<Partner> partners;  // pairs with bytes left
   Bytes remaining;
   Bytes budget;  // what it may still move in the present round
 };
@@ -61,8 +66,14 @@ class Matcher {
     }
     for (std::size_t i = 0; i < transfers_.size(); ++i) first_fed_[i + 1] += first_fed_[i];
     fed_.resize(feeds.size());
+    depth_.resize(transfers_.size());
     std::vector<std::uint32_t> next(first_fed_.begin(), first_fed_.end() - 1);
     for (const Feed& feed : feeds) fed_[next[feed.feed]++] = feed.transfer;
+    for (std::uint32_t i = static_cast<std::uint32_t>(transfers_.size()); i-- > 0;) {
+      for (std::uint32_t f = first_fed_[i]; f < first_fed_[i + 1]; ++f) {
+        depth_[i] = std::max(depth_[i], depth_[fed_[f]] + 1);
+      }
+    }
   }
 
   void add(std::uint32_t i) {
@@ -71,8 +82,8 @@ class Matcher {
     const auto [known, added] = pair_index_.emplace(key, static_cast<std::uint32_t>(pairs_.size()));
     if (added) {
       pairs_.push_back({transfer.source, first_receiver_ + transfer.target, {}, 0, {}, {}});
-      ports_[pairs_.back().source].pairs.push_back(known->second);
-      ports_[pairs_.back().target].pairs.push_back(known->second);
+      ports_[pairs_.back().source].partners.push_back({known->second, pairs_.back().target});
+      ports_[pairs_.back().target].partners.push_back({known->second, pairs_.back().source});
     }
     Pair& pair = pairs_[known->second];
     pair_of_[i] = known->second;
@@ -94,7 +105,7 @@ class Matcher {
     order_.clear();
     for (std::uint32_t p = 0; p < ports_.size(); ++p) {
       ports_[p].budget = unit_;
-      if (!ports_[p].pairs.empty()) order_.emplace_back(-ports_[p].remaining.value, p);
+      if (!ports_[p].partners.empty()) order_.emplace_back(-ports_[p].remaining.value, p);
     }
     std::sort(order_.begin(), order_.end());
     std::size_t placed = 0;
@@ -109,19 +120,22 @@ class Matcher {
   std::size_t serve(std::uint32_t p, std::uint32_t round, bool partial) {
     const Bytes budget = ports_[p].budget;
     if (budget <= Bytes{0}) return 0;
-    const Pair* best = nullptr;
+    std::uint32_t best = none, deepest = 0;
     Bytes most{-1};
-    for (const std::uint32_t index : ports_[p].pairs) {
-      const Pair& pair = pairs_[index];
-      const Port& other = ports_[pair.source == p ? pair.target : pair.source];
-      if (other.remaining <= most || pair.head == pair.ready.size()) continue;
+    for (const Partner& partner : ports_[p].partners) {
+      const Port& other = ports_[partner.port];
+      const Pair& pair = pairs_[partner.pair];
+      if (pair.head == pair.ready.size()) continue;
+      const std::uint32_t depth = depth_[pair.ready[pair.head]];
+      if (depth < deepest || (depth == deepest && other.remaining <= most)) continue;
       const Bytes amount = std::min(pair.ready_bytes, unit_);
-      if (amount > budget || amount > other.budget) continue;
+      if (amount > ports_[p].budget || amount > other.budget) continue;
       if (!partial && amount < unit_ && amount < pair.remaining) continue;
-      best = &pair;
+      best = partner.pair;
+      deepest = depth;
       most = other.remaining;
     }
-    return best == nullptr ? 0 : take(static_cast<std::uint32_t>(best - pairs_.data()), round);
+    return best == none ? 0 : take(best, round);
   }
 
   /// Moves transfers of the pair into the round, as near to one unit as whole transfers allow.
@@ -144,7 +158,8 @@ class Matcher {
     for (const std::uint32_t p : {pair.source, pair.target}) {
       ports_[p].remaining -= moved;
       ports_[p].budget -= moved;
-      if (pair.remaining == Bytes{0}) std::erase(ports_[p].pairs, index);
+      if (pair.remaining > Bytes{0}) continue;
+      std::erase_if(ports_[p].partners, [index](const Partner& partner) { return partner.pair == index; });
     }
     return placed;
   }
@@ -159,10 +174,12 @@ class Matcher {
     just_placed_.clear();
   }
 
+  static constexpr std::uint32_t none = 0xFFFFFFFF;
   const std::vector<Transfer>& transfers_;
   Bytes unit_;
   std::vector<std::uint32_t> round_of_, pair_of_, waiting_;
   std::vector<std::uint32_t> first_fed_, fed_;  // transfers that wait for transfer i
+  std::vector<std::uint32_t> depth_;            // how many others in a row wait for it
   std::unordered_map<std::uint64_t, std::uint32_t> pair_index_;
   std::vector<Pair> pairs_;
   std::vector<Port> ports_;

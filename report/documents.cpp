@@ -97,10 +97,16 @@ Verdicts verify(const Refit& refit, const std::vector<std::string>& policies) {
 
 std::string verdict_document(const Refit& refit, const Verdicts& verdicts, bool json) {
   if (json) {
-    Json policies = Json::array();
-    for (const Verdict& verdict : verdicts.list) policies.push_back(to_json(refit, verdict));
-    const Json document{
-        {"scenario", refit.name}, {"proven", verdicts.all_proven()}, {"policies", std::move(policies)}};
+    Json policies = Json::array(), violations = Json::array();
+    for (const Verdict& verdict : verdicts.list) {
+      policies.push_back(to_json(refit, verdict));
+      if (!policies.back().contains("violations")) continue;
+      for (const Json& violation : policies.back()["violations"]) violations.push_back(violation);
+    }
+    const Json document{{"scenario", refit.name},
+                        {"proven", verdicts.all_proven()},
+                        {"violations", std::move(violations)},
+                        {"policies", std::move(policies)}};
     return document.dump(2) + "\n";
   }
   std::string text;

@@ -43,9 +43,10 @@ struct Change {
 class Staging {
  public:
   Staging(const Refit& refit, const Operations& operations, const Timeline& timeline)
-      : operations_(operations),
+      : refit_(refit),
+        operations_(operations),
         timeline_(timeline),
-        changes_(refit.ranks()),
+        changes_(refit.fabric.gpu_count()),
         release_(refit.ranks()),
         readers_(operations.list.size()) {
     for (std::uint32_t i = 0; i < operations.list.size(); ++i) {
@@ -83,8 +84,9 @@ class Staging {
     for (const Rank rank : ranks) release_[rank.index()] = span.end;
     for (const std::uint32_t reader : readers_[i]) keep_until(reader);
     for (const Rank rank : ranks) {
-      changes_[rank.index()].push_back({span.ready, operation.bytes});
-      changes_[rank.index()].push_back({release_[rank.index()], Bytes{} - operation.bytes});
+      std::vector<Change>& changes = changes_[refit_.gpu(rank).index()];
+      changes.push_back({span.ready, operation.bytes});
+      changes.push_back({release_[rank.index()], Bytes{} - operation.bytes});
     }
   }
 
@@ -101,43 +103,47 @@ class Staging {
     }
   }
 
+  const Refit& refit_;
   const Operations& operations_;
   const Timeline& timeline_;
-  std::vector<std::vector<Change>> changes_;         // by rank
+  std::vector<std::vector<Change>> changes_;         // by GPU
   std::vector<Instant> release_;                     // by rank, of the operation at hand
   std::vector<std::vector<std::uint32_t>> readers_;  // by operation: those that read what it staged
 };
 
-void name_binding(const Refit& refit, const Calibration& calibration, const std::vector<HostWork>& host_work,
+void name_binding(const Refit& refit, const Calibration& calibration, const std::vector<Work>& work,
                   Prediction& prediction) {
   if (prediction.time.value == 0) return;
   const std::vector<Link>& links = refit.fabric.links();
-  double busiest = 0;
+  Duration most;
   for (std::size_t l = 0; l < links.size(); ++l) {
     const Duration busy = prediction.timeline.link_bytes[l] / calibration.achieved(links[l]);
-    const double share = seconds(busy) / seconds(prediction.time);
-    if (share <= busiest) continue;
-    busiest = share;
+    if (busy <= most) continue;
+    most = busy;
     prediction.binding_resource = links[l].name;
   }
-  for (const HostWork& work : host_work) {
-    const double share = seconds(work.work) / seconds(prediction.time);
-    if (share <= busiest) continue;
-    busiest = share;
-    prediction.binding_resource = fmt::format("host thread of rank {}", work.rank.value);
+  for (const Work& item : work) {
+    if (item.busy <= most) continue;
+    most = item.busy;
+    prediction.binding_resource = item.resource;
   }
-  prediction.binding_resource += fmt::format(" ({:.0f} % busy)", 100 * busiest);
+  const double share = seconds(most) / seconds(prediction.time);
+  if (share < 0.01) {
+    prediction.binding_resource = "latency (no resource is busy for 1 % of the time)";
+  } else {
+    prediction.binding_resource += fmt::format(" ({:.0f} % busy)", 100 * share);
+  }
 }
 
 }  // namespace
 
 void account(const Refit& refit, const Operations& operations, const Calibration& calibration,
-             const std::vector<HostWork>& host_work, Prediction& prediction) {
+             const std::vector<Work>& work, Prediction& prediction) {
   prediction.time = prediction.timeline.end - Instant{};
   attribute(operations, prediction);
   count_bytes(refit, prediction);
   prediction.peak_staging = Staging(refit, operations, prediction.timeline).peak();
-  name_binding(refit, calibration, host_work, prediction);
+  name_binding(refit, calibration, work, prediction);
 }
 
 }  // namespace isthmus::sim

@@ -13,6 +13,6 @@ namespace isthmus::sim {
 
 /// Fills everything but the timeline, which must be complete.
 void account(const Refit& refit, const Operations& operations, const Calibration& calibration,
-             const std::vector<HostWork>& host_work, Prediction& prediction);
+             const std::vector<Work>& work, Prediction& prediction);
 
 }  // namespace isthmus::sim

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
 
 #include "sim/network.hpp"
 
@@ -19,18 +22,17 @@ class Builder {
         routes_(routes),
         calibration_(calibration),
         class_of_route_(routes.size(), Demand::none),
-        slowest_(routes.size()),
+        rate_alone_(routes.size()),
         host_(refit.ranks(), Demand::none),
         memory_(refit.fabric.gpu_count(), Demand::none),
-        host_work_(refit.ranks()) {}
+        host_work_(refit.ranks()),
+        memory_bytes_(refit.fabric.gpu_count()) {}
 
   Flows run() {
     add_links();
     flows_.demands.reserve(operations_.list.size());
     for (const Operation& operation : operations_.list) flows_.demands.push_back(demand(operation));
-    for (std::uint32_t r = 0; r < host_work_.size(); ++r) {
-      if (host_work_[r].value > 0) flows_.host_work.push_back({Rank{r}, host_work_[r]});
-    }
+    list_work();
     flows_.fluid = network_.merged();
     return std::move(flows_);
   }
@@ -45,6 +47,28 @@ class Builder {
     }
   }
 
+  void list_work() {
+    for (std::size_t r = 0; r < host_work_.size(); ++r) {
+      if (host_work_[r].value > 0)
+        flows_.work.push_back({fmt::format("host thread of rank {}", r), host_work_[r]});
+    }
+    for (std::size_t g = 0; g < memory_bytes_.size(); ++g) {
+      if (memory_bytes_[g].value == 0) continue;
+      const Bandwidth rate{std::llround(calibration_.memory_bandwidth.value)};
+      flows_.work.push_back({fmt::format("memory of GPU {}", g), memory_bytes_[g] / rate});
+    }
+    for (std::uint32_t route = 0; route < routes_.size(); ++route) {
+      if (!capped(route)) continue;
+      const Bandwidth rate{std::llround(calibration_.collective_bandwidth.value)};
+      flows_.work.push_back({"channels of one communicator's collectives", routes_.bytes(route) / rate});
+    }
+  }
+
+  bool capped(std::uint32_t route) const {
+    return routes_.collective(route) && routes_.leaves_domain(route) &&
+           std::isfinite(calibration_.collective_bandwidth.value);
+  }
+
   /// The class of a route, made on first use. A collective's route has a cap of its own.
   std::uint32_t class_of(std::uint32_t route) {
     std::uint32_t& known = class_of_route_[route];
@@ -54,20 +78,23 @@ class Builder {
       const std::uint32_t resource = resource_of_link_[usage.resource];
       if (resource != Demand::none) usages.push_back({resource, usage.weight});
     }
-    const double limit = calibration_.collective_bandwidth.value;
-    if (routes_.collective(route) && routes_.leaves_domain(route) && std::isfinite(limit)) {
-      usages.push_back({network_.add_resource(std::llround(limit)), Usage::one});
+    if (capped(route)) {
+      const std::int64_t limit = std::llround(calibration_.collective_bandwidth.value);
+      usages.push_back({network_.add_resource(limit), Usage::one});
     }
     return known = network_.add_class(std::move(usages));
   }
 
-  /// Achieved rate of the route's slowest link, for one transfer alone.
-  Bandwidth slowest(std::uint32_t route) {
-    Bandwidth& least = slowest_[route];
+  /// Rate of a transfer that has its route to itself.
+  Bandwidth rate_alone(std::uint32_t route) {
+    Bandwidth& least = rate_alone_[route];
     if (least.value > 0) return least;
-    least = capacities_[routes_.usages(route).front().resource];
-    for (const Usage& usage : routes_.usages(route)) least = std::min(least, capacities_[usage.resource]);
-    return least;
+    Int128 rate = std::numeric_limits<std::int64_t>::max();
+    for (const Usage& usage : routes_.usages(route)) {
+      rate = std::min(rate, Int128{capacities_[usage.resource].value} * Usage::one / usage.weight);
+    }
+    if (capped(route)) rate = std::min(rate, Int128{std::llround(calibration_.collective_bandwidth.value)});
+    return least = {static_cast<std::int64_t>(rate)};
   }
 
   Demand demand(const Operation& operation) {
@@ -90,7 +117,7 @@ class Builder {
     }
     const Constant& occupied =
         network ? calibration_.network_operation_time : calibration_.nvlink_operation_time;
-    const Bytes overhead = slowest(route) * duration(occupied);
+    const Bytes overhead = rate_alone(route) * duration(occupied);
     result.phases[1] = {class_of(route), operation.bytes.value + overhead.value};
     return result;
   }
@@ -108,7 +135,9 @@ class Builder {
     if (!std::isfinite(calibration_.memory_bandwidth.value)) return;
     std::uint32_t& known = memory_[gpu.index()];
     if (known == Demand::none) known = own_class(std::llround(calibration_.memory_bandwidth.value));
-    result.phases[phase] = {known, 2 * bytes.value};  // read and write
+    const Bytes moved = bytes * 2;  // read and write
+    result.phases[phase] = {known, moved.value};
+    memory_bytes_[gpu.index()] += moved;
   }
 
   std::uint32_t own_class(std::int64_t capacity) {
@@ -124,9 +153,10 @@ class Builder {
   std::vector<Bandwidth> capacities_;            // by link
   std::vector<std::uint32_t> resource_of_link_;  // none: cannot bind
   std::vector<std::uint32_t> class_of_route_;
-  std::vector<Bandwidth> slowest_;            // by route; 0 until asked for
+  std::vector<Bandwidth> rate_alone_;         // by route; 0 until asked for
   std::vector<std::uint32_t> host_, memory_;  // classes, by rank and GPU
   std::vector<Duration> host_work_;
+  std::vector<Bytes> memory_bytes_;
 };
 
 }  // namespace

@@ -4,12 +4,13 @@
 //   links of the fabric   nominal x efficiency, bytes per second
 //   host thread of a rank  one second of work per second, in picoseconds of work
 //   memory of a GPU        read + write together, bytes per second
-//   a collective's cap     calibration's collective_bandwidth
+//   a communicator's cap   collective_bandwidth, shared by its collectives with the same root
 // A link that cannot bind is left out: its capacity is at least that of all the links before it (or after it)
 // on the routes of this plan together. Leaving it out changes no rate.
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "model/calibration.hpp"
@@ -30,16 +31,16 @@ struct Demand {
   std::array<Phase, 2> phases{};  // in order; unused ones have no class
 };
 
-/// Work of a rank's host thread, in total: for the accounting of what binds.
-struct HostWork {
-  Rank rank;
-  Duration work;
+/// How long a resource other than a link is busy in all: for the accounting of what binds.
+struct Work {
+  std::string resource;  // "host thread of rank 0"
+  Duration busy;
 };
 
 struct Flows {
   Fluid fluid;
   std::vector<Demand> demands;  // per operation
-  std::vector<HostWork> host_work;
+  std::vector<Work> work;
 };
 
 Flows build_flows(const Refit& refit, const Operations& operations, const Routes& routes,

@@ -29,6 +29,8 @@ class Routes {
   const std::vector<Usage>& usages(std::uint32_t route) const { return list_[route].usages; }
   bool leaves_domain(std::uint32_t route) const { return list_[route].leaves_domain; }
   bool collective(std::uint32_t route) const { return list_[route].collective; }
+  /// Bytes that all operations together move along it.
+  Bytes bytes(std::uint32_t route) const { return list_[route].carried; }
 
   /// Bytes that each link carries in all.
   const std::vector<Bytes>& link_bytes() const { return link_bytes_; }

@@ -111,7 +111,7 @@ Prediction Simulator::run(const Calibration& calibration) const {
   Prediction prediction;
   prediction.timeline = Run(operations, calibration, flows, prepared_->queues).run();
   prediction.timeline.link_bytes = prepared_->routes.link_bytes();
-  account(refit, operations, calibration, flows.host_work, prediction);
+  account(refit, operations, calibration, flows.work, prediction);
   return prediction;
 }
 

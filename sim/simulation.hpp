@@ -1,19 +1,16 @@
 #pragma once
 // Predicts when each operation of a plan runs: a discrete-event simulation on a fluid network. A pure
-// function of its arguments: no statics, no clock, no unordered iteration; equal input gives equal bits on
-// any machine.
-//
+// function of its arguments: equal input gives equal bits on any machine.
 // Network. Active transfers share the links of their routes by max-min fairness (sim/fluid.hpp); a link
-// carries nominal x efficiency of its class (calibration). An operation that became ready at t moves its
-// first byte at
+// carries nominal x efficiency of its class. An operation ready at t moves its first byte at
 //     t + latency(path) + enqueue_time x (operations of its group on the busier of its ranks)
-// and then drains  bytes + operation_time(path) x rate(own port)  through its route.
+//  and then drains  bytes + operation_time(path) x (its rate when alone)  through its route.
 // A collective is one pipelined flow over rings or chains of channels (sim/routes.hpp); where it leaves an
-// NVLink domain, at most collective_bandwidth. Export and load occupy the rank's host thread: parts x time
-// per tensor; a load also moves its bytes through memory (read + write).
-//
-// Attribution: every interval of the critical path belongs to the operation that ran in it, shared between
-// bulk and misc by its bytes; loads, and waiting at the start, are `other`. So bulk + misc + other = time.
+// NVLink domain, collectives of one communicator and root reach at most collective_bandwidth together.
+// Hosts. Export and load occupy the rank's host thread: parts x time per tensor; a load then moves its
+// bytes through memory (read + write).
+// Attribution. Each interval of the critical path belongs to the operation that ran in it, shared between
+// bulk and misc by its bytes; loads are `other`. So bulk + misc + other = time.
 
 #include <cstdint>
 #include <memory>
@@ -33,7 +30,7 @@ struct Prediction {
   Bytes network_bytes;           // bytes that left a NIC
   Bytes nvlink_bytes;            // bytes that left a GPU over NVLink
   Bytes peak_staging;            // largest sum of staged bytes on one GPU at one time
-  std::string binding_resource;  // the busiest link or host thread, with the share of the time it was busy
+  std::string binding_resource;  // the busiest resource, with the share of the time it was busy
 };
 
 /// Runs the operations of one proven plan (from expand()) under any number of calibrations: what does not

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "planner/bound.hpp"
 #include "planner/policies/balanced_pattern.hpp"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr std::uint32_t most_rotations = 8;
 constexpr std::int64_t rounds_wanted = 500;
+constexpr std::int64_t parts_per_unit = 4;  // cells are cut so fine that whole parts make up about a unit
 constexpr std::int64_t smallest_unit = 4'000'000, largest_unit = 128'000'000;  // bytes
 
 /// Network bytes per second that the holders' domains of a stage can send; a domain that several stages share
@@ -89,7 +91,7 @@ class Planner {
   };
 
   const Traits& traits_of(const RefitEntry& entry) {
-    const auto key = std::make_pair(entry.geometry, entry.source_base.value);
+    const auto key = std::make_tuple(entry.geometry, entry.source_base.value, entry.target_base.value);
     const auto known = traits_.find(key);
     if (known != traits_.end()) return known->second;
     const Geometry& geometry = refit_.geometries[entry.geometry];
@@ -115,12 +117,15 @@ class Planner {
 
   void add(TensorId tensor, const RefitEntry& entry, std::uint32_t reach, std::uint32_t use) {
     const Traits& traits = traits_of(entry);
-    BalancedSituation situation{entry.source_base, entry.target_base, traits.domains, 0};
+    const Bytes order_unit = unit(traits.domains > 0 ? network_lane : nvlink_lane);
+    BalancedSituation situation{entry.source_base, entry.target_base, traits.domains, 0,
+                                Bytes{order_unit.value / parts_per_unit}};
     if (traits.domains > reach) situation.heads = std::max(1U, static_cast<std::uint32_t>(0.97 * reach));
     if (traits.rotates) situation.rotation = use % most_rotations;
     PatternCache::Key key{entry.geometry, situation.heads, situation.rotation};
-    key.push_back(traits.placement_matters ? std::int64_t{entry.source_base.value} : -1);
-    if (refit_.train_ranks == 0) key.push_back(entry.target_base.value);
+    const bool bare = refit_.train_ranks == 0;  // bases are free, and sides may share ranks
+    key.push_back(bare || traits.placement_matters ? std::int64_t{entry.source_base.value} : -1);
+    key.push_back(bare ? std::int64_t{entry.target_base.value} : -1);
     const PatternId pattern = cache_.get(
         key, [&] { return balanced_pattern(refit_, refit_.geometries[entry.geometry], situation); });
     plan_.instances.push_back({pattern, tensor, entry.source_base, entry.target_base, LaneId{0}, 0});
@@ -215,7 +220,7 @@ class Planner {
   LowerBound bound_;
   Plan plan_;
   PatternCache cache_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Traits> traits_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Traits> traits_;
 };
 
 }  // namespace

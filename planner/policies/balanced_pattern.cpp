@@ -68,9 +68,17 @@ std::vector<Region> split(const Region& box, std::int64_t parts) {
   return result;
 }
 
-std::int64_t parts_for(Bytes bytes, std::size_t receivers) {
+/// How many receivers share a cell.
+std::int64_t shares_of(Bytes bytes, std::size_t receivers) {
   const auto most = static_cast<std::int64_t>(receivers);
   return std::clamp<std::int64_t>(bytes.value / smallest_part.value, 1, most);
+}
+
+/// Into how many parts a cell is cut: as many for each receiver that shares it.
+std::int64_t parts_of(Bytes bytes, std::size_t receivers, Bytes largest_part) {
+  const std::int64_t shares = shares_of(bytes, receivers);
+  const std::int64_t limit = shares * largest_part.value;
+  return shares * std::max<std::int64_t>(1, (bytes.value + limit - 1) / limit);
 }
 
 class PatternBuilder {
@@ -136,7 +144,8 @@ class PatternBuilder {
   /// Brings the cell into a domain, from its holders or from `upstream`, and spreads it inside.
   void enter(const EntryDomain& entry, const EntryDomain* upstream) {
     const std::size_t receivers = entry.receivers.size();
-    const auto parts = split(cell_->region, parts_for(geometry_.source.bytes(cell_->region), receivers));
+    const Bytes bytes = geometry_.source.bytes(cell_->region);
+    const auto parts = split(cell_->region, parts_of(bytes, receivers, situation_.largest_part));
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const std::size_t at = (p + shift_) % receivers;
       const std::uint32_t first = entry.receivers[at];
@@ -218,7 +227,7 @@ bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_ba
   for (const Cell& cell : cells.list) {
     holders = std::max(holders, cells.sources[cell.source].holders.size());
     for (const EntryDomain& entry : domains_of(refit, cells, cell, source_base, target_base)) {
-      const std::int64_t parts = parts_for(geometry.source.bytes(cell.region), entry.receivers.size());
+      const std::int64_t parts = shares_of(geometry.source.bytes(cell.region), entry.receivers.size());
       if (parts < static_cast<std::int64_t>(entry.receivers.size())) return true;
       entries += to_size(parts);
     }

@@ -18,6 +18,7 @@ struct BalancedSituation {
   Rank source_base, target_base;
   std::uint32_t heads = 1;     // most domains that one cell is sent to by its holders
   std::uint32_t rotation = 0;  // where holders, receivers and chains start
+  Bytes largest_part{1};       // cells are cut into parts of at most this size
 };
 
 /// Pieces below this travel whole to one receiver of a domain: 1 MB, the size below which an operation's
@@ -26,7 +27,7 @@ inline constexpr Bytes smallest_part{1'000'000};
 
 Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation);
 
-/// Most parts that any cell of the geometry is cut into, and whether rotations spread it better.
+/// Whether tensors of the geometry should start at different holders and receivers to spread the load.
 bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base);
 
 /// Domains that receive cells and hold none of it, at most over the cells: the n of the chain rule.

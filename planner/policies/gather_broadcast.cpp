@@ -1,12 +1,11 @@
 // The conventional refit (NeMo RL's packed broadcast). Per packet of full tensors, in transfer order:
 //   export     the owning stage's ranks broadcast their shards to their pipeline peers, then the shards are
-//   gathered,
-//              so that every training rank holds the full tensors
+//              gathered, so that every training rank holds the full tensors
 //   broadcast  training rank 0 sends the packet to every rank of both sides
 //   load       every generation rank's weight loader takes its regions out of the packet
 // Packet i uses buffer i mod `refit.buffers`: a buffer's packets follow each other, different buffers
-// overlap. A packet closes when its total reaches `refit.packet_bytes`; a stacked expert tensor larger than a
-// packet is cut at expert boundaries, each slice closing its packet.
+// overlap. A packet closes when its total reaches `refit.packet_bytes`; a stacked expert tensor larger
+// than a packet is cut at expert boundaries, each slice closing its packet.
 
 #include <algorithm>
 
@@ -26,8 +25,9 @@ struct Situation {
   std::uint32_t stage_offset = 0;  // first rank of the owning stage, counted from the instance's source base
   std::uint32_t stage_ranks = 0;   // ranks per stage
   std::uint32_t stages = 1;
-  std::uint32_t generate_ranks = 0;
-  std::uint32_t root = 0;  // the rank that broadcasts the packets
+  std::uint32_t generate_ranks = 0;  // 0 for bare tensors
+  bool bare = false;                 // a bare tensor: its meshes are all there is
+  std::uint32_t root = 0;            // the rank that broadcasts the packets
   std::uint32_t first_buffer = 0, buffers = 1;
   std::int64_t parts = 1, parts_per_slice = 1;
   Rank source_base, target_base;
@@ -61,14 +61,21 @@ class PatternBuilder {
   }
 
  private:
+  /// All ranks of both sides, each once: those of a whole refit, or those of a bare tensor's meshes.
   void list_everybody() {
-    const std::uint32_t train = situation_.stage_ranks * situation_.stages;
-    for (std::uint32_t r = 0; r < train; ++r) everybody_.push_back(LocalRank::source(r));
-    for (std::uint32_t r = 0; r < situation_.generate_ranks; ++r) {
-      const std::uint32_t global = situation_.target_base.value + r;
-      const std::uint32_t first = situation_.source_base.value;
-      if (global < first || global >= first + train) everybody_.push_back(LocalRank::target(r));
-    }
+    std::vector<char> listed;
+    const auto add = [&](LocalRank rank, std::uint32_t global) {
+      if (listed.size() <= global) listed.resize(global + 1);
+      if (listed[global] == 0) everybody_.push_back(rank);
+      listed[global] = 1;
+    };
+    const std::uint32_t train = situation_.bare ? 0 : situation_.stage_ranks * situation_.stages;
+    const std::uint32_t source = situation_.source_base.value, target = situation_.target_base.value;
+    for (std::uint32_t r = 0; r < train; ++r) add(LocalRank::source(r), source + r);
+    for (std::uint32_t r = 0; r < situation_.generate_ranks; ++r) add(LocalRank::target(r), target + r);
+    if (!situation_.bare) return;
+    for (const Rank r : geometry_.source.mesh.ranks) add(LocalRank::source(r.value), source + r.value);
+    for (const Rank r : geometry_.target.mesh.ranks) add(LocalRank::target(r.value), target + r.value);
   }
 
   LocalRank in_stage(std::uint32_t stage, std::uint32_t local) const {
@@ -186,13 +193,13 @@ Situation situation_of(const Refit& refit, const RefitEntry& entry) {
   Situation situation;
   situation.stages = static_cast<std::uint32_t>(refit.stages);
   const bool model = refit.train_ranks > 0;
+  situation.bare = !model;
   const auto train = static_cast<std::uint32_t>(refit.train_ranks);
   situation.stage_ranks = model ? train / situation.stages : span_of(geometry.source.mesh);
   situation.stage_offset = model ? entry.source_base.value : 0;
   if (!model) situation.root = distinct_shards(geometry.source).front().holders.front();
   situation.source_base = model ? Rank{0} : entry.source_base;
-  situation.generate_ranks =
-      model ? static_cast<std::uint32_t>(refit.generate_ranks) : span_of(geometry.target.mesh);
+  situation.generate_ranks = model ? static_cast<std::uint32_t>(refit.generate_ranks) : 0;
   situation.target_base = entry.target_base;
   situation.buffers = static_cast<std::uint32_t>(refit.settings.buffers);
   situation.parts = entry.tensor.parts;

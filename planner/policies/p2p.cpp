@@ -2,6 +2,9 @@
 // the first holder in mesh order (NeMo RL's exact transport without its final broadcast). One group per
 // tensor, tensors of one pipeline stage one after the other, at most `refit.streams` stages in flight.
 
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 
 #include "planner/policies/pattern_cache.hpp"
@@ -14,6 +17,7 @@ namespace {
 Pattern p2p_pattern(const Geometry& geometry, Rank source_base, Rank target_base) {
   const Cells cells = cells_of(geometry);
   Pattern pattern;
+  std::map<LocalRank, std::uint32_t> operations;  // of each rank so far
   for (const Cell& cell : cells.list) {
     const Shard& source = cells.sources[cell.source];
     for (const std::uint32_t receiver : cells.targets[cell.target].holders) {
@@ -26,10 +30,17 @@ Pattern p2p_pattern(const Geometry& geometry, Rank source_base, Rank target_base
         step.kind = StepKind::copy;  // the receiver holds the bytes already
         step.source = LocalRank::source(holder);
       }
+      step.group = std::max(operations[step.source]++, operations[step.target]++) / safe_group_size;
       pattern.steps.push_back(step);
     }
   }
   return pattern;
+}
+
+std::uint32_t group_count(const Pattern& pattern) {
+  std::uint32_t last = 0;
+  for (const Step& step : pattern.steps) last = std::max(last, step.group);
+  return last + 1;
 }
 
 }  // namespace
@@ -41,6 +52,7 @@ PlanResult plan_p2p(const Refit& refit) {
   for (int stream = 0; stream < streams; ++stream)
     plan.lanes.push_back({fmt::format("stream {}", stream), 1, false});
   PatternCache cache(plan);
+  std::uint32_t group = 0;
   for (std::uint32_t t = 0; t < refit.tensors.size(); ++t) {
     const RefitEntry& entry = refit.tensors[t];
     const Geometry& geometry = refit.geometries[entry.geometry];
@@ -51,7 +63,8 @@ PlanResult plan_p2p(const Refit& refit) {
     const PatternId pattern =
         cache.get(key, [&] { return p2p_pattern(geometry, entry.source_base, entry.target_base); });
     const LaneId lane{static_cast<std::uint32_t>(entry.stage % streams)};
-    plan.instances.push_back({pattern, TensorId{t}, entry.source_base, entry.target_base, lane, t});
+    plan.instances.push_back({pattern, TensorId{t}, entry.source_base, entry.target_base, lane, group});
+    group += group_count(plan.patterns[pattern.index()]);
   }
   return plan;
 }

@@ -48,10 +48,20 @@ TEST(LowerBound, inside_one_domain_is_the_nvlink_port_of_the_receiver) {
 
 TEST(LowerBound, drops_the_nics_of_idle_gpus_when_only_members_may_relay) {
   Refit refit = two_gigabytes({1}, {{}}, {8}, {{0}}, 8);
-  refit.settings.relay = Relay::members;  // ranks 1 to 7 exist but are members of this refit by rank number
-  refit.gpu_of_rank.erase(refit.gpu_of_rank.begin() + 1, refit.gpu_of_rank.begin() + 8);
-  refit.tensors[0].target_base = Rank{1};
+  refit.settings.relay = Relay::members;  // ranks 1 to 7 hold nothing and need nothing
   EXPECT_NEAR(seconds(lower_bound(refit).time), 2 / 50.0, 1e-9);
+}
+
+TEST(LowerBound, does_not_ask_for_nvlink_where_a_holder_outside_can_send) {
+  // Rank 1 needs what rank 0 beside it and rank 8 on another host hold: NVLink and NIC may both bring it.
+  TensorSpec spec;
+  spec.name = "weight";
+  const Mesh holders{{2}, {Rank{0}, Rank{8}}};
+  spec.source = {{1'000'000, 1000}, Dtype::bf16, holders, {{}}, ChunkRule::even};
+  spec.target = {{1'000'000, 1000}, Dtype::bf16, contiguous_mesh({1}, Rank{1}), {{}}, ChunkRule::even};
+  Refit refit = test::make_refit({{spec}, 9});
+  refit.fabric = Fabric({"dgx-h100", 2, std::nullopt, std::nullopt});
+  EXPECT_NEAR(seconds(lower_bound(refit).time), 2 / 500.0, 1e-9);
 }
 
 TEST(LowerBound, is_zero_when_every_receiver_holds_its_part) {

@@ -101,5 +101,46 @@ TEST(GatherBroadcast, materialises_full_tensors_and_the_others_do_not) {
   EXPECT_FALSE(check(refit, std::get<Plan>(plan_balanced(refit))).full_tensor_materialised);
 }
 
+TEST(Policies, keep_tensors_of_one_geometry_at_different_ranks_apart) {
+  // One rank to one rank, between all pairs of three: copies, sends inside a host and across hosts.
+  test::RefitCase refit_case{{}, 17};
+  for (const std::uint32_t from : {0U, 1U, 16U}) {
+    for (const std::uint32_t to : {0U, 1U, 16U}) {
+      TensorSpec spec;
+      spec.name = fmt::format("from {} to {}", from, to);
+      spec.source = {{64}, Dtype::bf16, contiguous_mesh({1}, Rank{from}), {{}}, ChunkRule::even};
+      spec.target = {{64}, Dtype::bf16, contiguous_mesh({1}, Rank{to}), {{}}, ChunkRule::even};
+      refit_case.tensors.push_back(spec);
+    }
+  }
+  const Refit refit = on_hosts(refit_case, false);
+  for (const Policy& policy : policies()) {
+    const Proof proof = check(refit, std::get<Plan>(policy.make(refit)));
+    EXPECT_TRUE(proof.proven()) << policy.name << ": " << (proof.proven() ? "" : proof.violations[0].message);
+  }
+}
+
+TEST(P2p, puts_no_more_operations_into_a_group_than_are_safe) {
+  TensorSpec spec;
+  spec.name = "weight";
+  spec.source = {{64}, Dtype::bf16, contiguous_mesh({1}, Rank{0}), {{}}, ChunkRule::even};
+  spec.target = {{64}, Dtype::bf16, contiguous_mesh({9000}, Rank{1}), {{}}, ChunkRule::even};
+  Refit refit = test::make_refit({{spec, spec}, 9001});
+  refit.tensors[1].tensor.name = "other";
+  EXPECT_TRUE(check(refit, std::get<Plan>(plan_p2p(refit))).proven());
+}
+
+TEST(GatherBroadcast, of_a_bare_tensor_reaches_its_own_ranks_only) {
+  TensorSpec spec;
+  spec.name = "weight";
+  Mesh source{{2}, {Rank{0}, Rank{15}}}, target{{2}, {Rank{1}, Rank{14}}};
+  spec.source = {{64}, Dtype::bf16, source, {{0}}, ChunkRule::even};
+  spec.target = {{64}, Dtype::bf16, target, {{0}}, ChunkRule::even};
+  const Refit refit = on_hosts({{spec}, 16}, false);
+  const Plan plan = std::get<Plan>(plan_gather_broadcast(refit));
+  for (const auto& members : plan.patterns[0].members) EXPECT_LE(members.size(), 4U);
+  EXPECT_TRUE(check(refit, plan).proven());
+}
+
 }  // namespace
 }  // namespace isthmus

@@ -46,6 +46,21 @@ RC_GTEST_PROP(Rounds, put_feeds_before_what_they_feed, ()) {
   for (const Feed& feed : feeds) RC_ASSERT(rounds[feed.feed] < rounds[feed.transfer]);
 }
 
+RC_GTEST_PROP(Rounds, place_transfers_of_any_size_beside_the_unit, ()) {
+  const auto sizes = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(1, 5000));
+  std::vector<Transfer> transfers;
+  for (const std::int64_t size : sizes) transfers.push_back({0, 1, {size}});
+  RC_ASSERT(match_rounds(transfers, {}, Bytes{1000}).size() == transfers.size());
+}
+
+TEST(Rounds, serve_first_what_others_wait_for) {
+  // 0 -> 1 feeds 1 -> 2; 0 has more for 3 than for 1.
+  const std::vector<Transfer> transfers{{0, 3, {100}}, {0, 3, {100}}, {0, 1, {100}}, {1, 2, {100}}};
+  const auto rounds = match_rounds(transfers, {{3, 2}}, Bytes{100});
+  EXPECT_EQ(rounds[2], 0U);
+  EXPECT_EQ(rounds[3], 1U);
+}
+
 TEST(Rounds, of_an_all_to_all_with_equal_units_are_as_many_as_partners) {
   std::vector<Transfer> transfers;
   for (std::uint32_t s = 0; s < 16; ++s) {

@@ -47,6 +47,18 @@ RC_GTEST_PROP(Simulation, never_beats_the_lower_bound, ()) {
   }
 }
 
+RC_GTEST_PROP(Simulation, never_beats_the_lower_bound_whatever_the_layout_and_the_port_rates, ()) {
+  const auto refit_case = *test::refit_cases();
+  Refit refit = test::make_refit(refit_case);
+  const auto rate = *rc::gen::element<std::int64_t>(10, 50, 450);
+  refit.fabric = Fabric({"dgx-h100", 8, std::nullopt, Bandwidth{rate * 1'000'000'000}});
+  const LowerBound bound = lower_bound(refit);
+  for (const Policy& policy : policies()) {
+    const Operations operations = expand(refit, std::get<Plan>(policy.make(refit)));
+    RC_ASSERT(simulate(refit, operations, wire_only()).time >= bound.time);
+  }
+}
+
 RC_GTEST_PROP(Simulation, gives_the_same_digest_twice_and_parts_that_sum_to_the_time, ()) {
   const Refit refit = random_refit(Fabric({"dgx-h100", 32, std::nullopt, std::nullopt}));
   for (const Policy& policy : policies()) {
@@ -97,6 +109,18 @@ TEST(Simulation, adds_latency_enqueueing_and_port_time_as_the_header_says) {
   const double wire =
       1 / (50.0 * calibration.nic_efficiency.value) + calibration.network_operation_time.value;
   EXPECT_NEAR(seconds(one_send(1'000'000'000, 8, calibration).time), latency + wire, 1e-10);
+}
+
+TEST(Simulation, adds_up_what_ranks_on_one_gpu_stage) {
+  TensorSpec spec;
+  spec.name = "weight";
+  spec.source = {{1000}, Dtype::u8, contiguous_mesh({1}, Rank{0}), {{}}, ChunkRule::even};
+  spec.target = {{1000}, Dtype::u8, contiguous_mesh({2}, Rank{1}), {{}}, ChunkRule::even};
+  Refit refit = test::make_refit({{spec}, 3});
+  const Operations operations = expand(refit, std::get<Plan>(plan_gather_broadcast(refit)));
+  EXPECT_EQ(simulate(refit, operations, wire_only()).peak_staging.value, 1000);
+  refit.gpu_of_rank[2] = refit.gpu_of_rank[1];
+  EXPECT_EQ(simulate(refit, operations, wire_only()).peak_staging.value, 2000);
 }
 
 TEST(Simulation, counts_network_and_nvlink_bytes_apart) {
