@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
+#include "model/text.hpp"
 #include "planner/policy.hpp"
 
 namespace isthmus::cli {
@@ -19,13 +20,20 @@ std::string policy_names() {
   return names;
 }
 
-void add_scenario(CLI::App& command, std::string& scenario, std::vector<std::string>& overrides, bool& json) {
-  command.add_option("scenario", scenario, "Scenario file (YAML; docs/scenario.md)")->required();
-  command.add_option("--set", overrides, "Replace a value of the scenario: --set refit.streams=16")
+/// What every command on a scenario takes.
+template <class Options>
+void add_scenario(CLI::App& command, Options& options) {
+  command
+      .add_option("scenario", options.scenario,
+                  "Scenario (YAML; docs/scenario.md), NeMo RL recipe, or NCCL M2N system configuration")
+      ->required();
+  command.add_option("--model", options.model,
+                     "The model's config.json; recipes and M2N configurations need it");
+  command.add_option("--set", options.overrides, "Replace a value of the file: --set refit.streams=16")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false)
       ->take_all();
-  command.add_flag("--json", json, "Print JSON (docs/json.md) and nothing else");
+  command.add_flag("--json", options.json, "Print JSON (docs/json.md) and nothing else");
 }
 
 void add_policy(CLI::App& command, std::vector<std::string>& chosen) {
@@ -49,26 +57,40 @@ int run(int argc, char** argv) {
   SimulateOptions simulate_options;
   CLI::App* simulate_command =
       app.add_subcommand("simulate", "Plan, prove and predict a refit; one row per policy");
-  add_scenario(*simulate_command, simulate_options.scenario, simulate_options.overrides,
-               simulate_options.json);
+  add_scenario(*simulate_command, simulate_options);
   add_policy(*simulate_command, simulate_options.policies);
   simulate_command
       ->add_option("--max-seconds", simulate_options.max_seconds,
                    "Gate: exit status 1, naming what binds, when no policy is that fast")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) {
+        const bool positive = text.find_first_of("123456789") != std::string::npos && text.front() != '-';
+        return positive ? std::string() : "found " + text + "; allowed: a number of seconds above 0";
+      });
 
   ScenarioOptions bound_options, verify_options;
   CLI::App* bound_command =
       app.add_subcommand("bound", "Lower bound on the time of any plan, and the cut that gives it");
-  add_scenario(*bound_command, bound_options.scenario, bound_options.overrides, bound_options.json);
+  add_scenario(*bound_command, bound_options);
   CLI::App* verify_command =
       app.add_subcommand("verify", "Prove the plans of a scenario, or show what is wrong");
-  add_scenario(*verify_command, verify_options.scenario, verify_options.overrides, verify_options.json);
+  add_scenario(*verify_command, verify_options);
   add_policy(*verify_command, verify_options.policies);
+
+  ValidateOptions validate_options;
+  CLI::App* validate_command = app.add_subcommand(
+      "validate", "List every violation of a scenario, recipe or configuration (docs/validate.md)");
+  add_scenario(*validate_command, validate_options);
+  validate_command
+      ->add_option("--as", validate_options.rules,
+                   "Also the rules of nemo-rl (reshard refit) or m2n (NCCL M2N's limits)")
+      ->type_name("RULES");
 
   InventoryOptions inventory_options;
   CLI::App* inventory_command = app.add_subcommand("inventory", "The tensors of a model and their totals");
-  inventory_command->add_option("config", inventory_options.config, "HuggingFace config.json")->required();
+  inventory_command
+      ->add_option("config", inventory_options.config,
+                   "HuggingFace config.json, safetensors checkpoint (file or folder), or manifest")
+      ->required();
   inventory_command->add_flag("--tensors", inventory_options.tensors,
                               "Every name pattern, not only the totals");
   inventory_command->add_flag("--json", inventory_options.json, "Print JSON (docs/json.md) and nothing else");
@@ -76,12 +98,14 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error);  // prints help or the message
-    return status == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    fmt::print(stderr, "isthmus: {}; see isthmus --help\n", printable(error.what(), 200));
+    return 2;
   }
   if (simulate_command->parsed()) return simulate(simulate_options);
   if (bound_command->parsed()) return bound(bound_options);
   if (verify_command->parsed()) return verify(verify_options);
+  if (validate_command->parsed()) return validate(validate_options);
   return inventory(inventory_options);
 }
 

@@ -5,10 +5,15 @@
 #include <fmt/format.h>
 
 #include "model/calibration.hpp"
+#include "model/checkpoint.hpp"
+#include "model/input.hpp"
 #include "model/refit.hpp"
+#include "model/text.hpp"
+#include "model/validation.hpp"
 #include "planner/policy.hpp"
 #include "report/comparison.hpp"
 #include "report/documents.hpp"
+#include "report/validation.hpp"
 
 namespace isthmus::cli {
 namespace {
@@ -24,11 +29,21 @@ std::vector<Override> parse_overrides(const std::vector<std::string>& settings) 
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw InputError({"--set", 0, ""}, fmt::format("'{}'", setting), "KEY=VALUE, such as refit.streams=16");
+      throw InputError({"--set", 0, ""}, fmt::format("'{}'", printable(setting)),
+                       "KEY=VALUE, such as refit.streams=16");
     }
     overrides.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
   }
   return overrides;
+}
+
+/// The scenario that a file stands for; what it leaves open goes to standard error.
+Scenario read_any(const std::string& file, const std::vector<std::string>& overrides,
+                  const std::optional<std::string>& model) {
+  Input input = read_input(file, parse_overrides(overrides), model);
+  require_scenario(input);
+  for (const std::string& line : input.assumptions) fmt::print(stderr, "isthmus: assumed: {}\n", line);
+  return std::move(input.scenario);
 }
 
 /// The chosen policies in the order given; all of them for none or `all`. Unknown names are refused.
@@ -39,7 +54,7 @@ std::vector<std::string> chosen_policies(const std::vector<std::string>& names) 
   for (const std::string& name : names) {
     if (name == "all") continue;
     if (find_policy(name) == nullptr)
-      throw InputError({"--policy", 0, ""}, fmt::format("'{}'", name), known + "all");
+      throw InputError({"--policy", 0, ""}, fmt::format("'{}'", printable(name)), known + "all");
     chosen.push_back(name);
   }
   const bool all = names.empty() || chosen.size() < names.size();
@@ -67,7 +82,7 @@ int apply_gate(const report::Comparison& comparison, double max_seconds) {
 
 int simulate(const SimulateOptions& options) {
   const std::vector<std::string> names = chosen_policies(options.policies);
-  const Scenario scenario = read_scenario(options.scenario, parse_overrides(options.overrides));
+  const Scenario scenario = read_any(options.scenario, options.overrides, options.model);
   const Calibration calibration =
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   const Refit refit = resolve(scenario);
@@ -80,21 +95,34 @@ int simulate(const SimulateOptions& options) {
 }
 
 int bound(const ScenarioOptions& options) {
-  const Refit refit = resolve(read_scenario(options.scenario, parse_overrides(options.overrides)));
+  const Refit refit = resolve(read_any(options.scenario, options.overrides, options.model));
   print(report::bound_document(refit, lower_bound(refit), options.json));
   return 0;
 }
 
 int verify(const ScenarioOptions& options) {
   const std::vector<std::string> names = chosen_policies(options.policies);
-  const Refit refit = resolve(read_scenario(options.scenario, parse_overrides(options.overrides)));
+  const Refit refit = resolve(read_any(options.scenario, options.overrides, options.model));
   const report::Verdicts verdicts = report::verify(refit, names);
   print(report::verdict_document(refit, verdicts, options.json));
   return verdicts.all_proven() ? 0 : 1;
 }
 
+int validate(const ValidateOptions& options) {
+  RuleSet rules = RuleSet::general;
+  if (options.rules) {
+    const std::optional<RuleSet> named = parse_rule_set(*options.rules);
+    if (!named) throw InputError({"--as", 0, ""}, fmt::format("'{}'", *options.rules), "nemo-rl, m2n");
+    rules = *named;
+  }
+  const Input input = read_input(options.scenario, parse_overrides(options.overrides), options.model);
+  const Validation result = isthmus::validate(input, rules);
+  print(report::validation_document(input.scenario.name, result, options.json));
+  return result.valid() ? 0 : 1;
+}
+
 int inventory(const InventoryOptions& options) {
-  print(report::inventory_document(read_model_config(options.config), options.tensors, options.json));
+  print(report::inventory_document(read_inventory(options.config), options.tensors, options.json));
   return 0;
 }
 

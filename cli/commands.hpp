@@ -16,6 +16,7 @@ int run(int argc, char** argv);
 
 struct SimulateOptions {
   std::string scenario;
+  std::optional<std::string> model;    // configuration, for files that name none
   std::vector<std::string> policies;   // empty: all
   std::vector<std::string> overrides;  // key=value
   std::optional<double> max_seconds;   // gate: exit status 1 when no policy is that fast
@@ -25,12 +26,22 @@ int simulate(const SimulateOptions& options);
 
 struct ScenarioOptions {
   std::string scenario;
+  std::optional<std::string> model;
   std::vector<std::string> policies;
   std::vector<std::string> overrides;
   bool json = false;
 };
 int bound(const ScenarioOptions& options);
 int verify(const ScenarioOptions& options);
+
+struct ValidateOptions {
+  std::string scenario;
+  std::optional<std::string> model;
+  std::optional<std::string> rules;  // nemo-rl or m2n
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+int validate(const ValidateOptions& options);
 
 struct InventoryOptions {
   std::string config;

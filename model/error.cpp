@@ -18,10 +18,16 @@ std::string prefix(const Location& where) {
 }  // namespace
 
 InputError::InputError(const Location& where, std::string_view found, std::string_view allowed)
-    : InputError(where, fmt::format("found {}; allowed: {}", found, allowed)) {}
+    : InputError(where, fmt::format("found {}; allowed: {}", found, allowed)) {
+  found_ = found;
+  allowed_ = allowed;
+}
 
 InputError::InputError(const Location& where, std::string_view message)
-    : std::runtime_error(prefix(where) + std::string(message)), where_(where), message_(message) {}
+    : std::runtime_error(prefix(where) + std::string(message)),
+      where_(where),
+      message_(message),
+      found_(message) {}
 
 void assertion_failed(std::string_view expression, std::string_view file, int line, std::string_view values) {
   fmt::print(stderr, "isthmus: internal error: {}:{}: {} does not hold: {}\n", file, line, expression,

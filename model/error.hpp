@@ -30,10 +30,13 @@ class InputError : public std::runtime_error {
   const Location& where() const { return where_; }
   /// The sentence without its location, for a caller that knows the place better.
   const std::string& message() const { return message_; }
+  /// Both parts of the sentence; a free sentence is all `found`.
+  const std::string& found() const { return found_; }
+  const std::string& allowed() const { return allowed_; }
 
  private:
   Location where_;
-  std::string message_;
+  std::string message_, found_, allowed_;
 };
 
 class SystemError : public std::runtime_error {

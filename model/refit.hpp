@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/fabric.hpp"
+#include "model/input_fault.hpp"
 #include "model/inventory.hpp"
 #include "model/layout.hpp"
 #include "model/scenario.hpp"
@@ -47,6 +48,9 @@ struct Refit {
   /// Bytes of all tensors together, once each: the payload of this refit.
   Bytes payload() const;
 };
+
+/// Bare tensors: the fabric has a GPU for each rank that is named.
+std::vector<InputFault> rank_faults(const Scenario& scenario, const Fabric& fabric);
 
 /// Resolves a scenario: reads the model's configuration, builds grids, layouts and fabric. Raises InputError
 /// with the key at fault when counts do not match the grid, a parallel size does not divide, or the fabric is

@@ -70,7 +70,7 @@ ModelSpec read_model(const YamlValue& value) {
 }
 
 TrainSpec read_train(const YamlValue& value) {
-  value.allow_only({"gpus", "tp", "cp", "ep", "etp", "pp", "layers_first", "layers_last"});
+  value.allow_only({"gpus", "tp", "cp", "ep", "etp", "pp", "layers_first", "layers_last", "layer_split"});
   TrainSpec spec;
   spec.gpus = count(value.at("gpus"));
   read_count(value, "tp", spec.tp);
@@ -80,6 +80,11 @@ TrainSpec read_train(const YamlValue& value) {
   read_count(value, "etp", spec.etp);
   read_count(value, "layers_first", spec.layers_first, max_layers);
   read_count(value, "layers_last", spec.layers_last, max_layers);
+  if (const auto split = value.find("layer_split")) {
+    const std::string name = split->text("even or proportional");
+    if (name != "even" && name != "proportional") split->refuse("even or proportional");
+    spec.layer_split = name == "even" ? LayerSplit::even : LayerSplit::proportional;
+  }
   return spec;
 }
 
@@ -247,7 +252,8 @@ void read_root(const YamlValue& root, Scenario& scenario) {
 Location Scenario::at(std::string_view key) const {
   for (std::string_view parent = key; !parent.empty();) {
     if (const auto found = locations.find(std::string(parent)); found != locations.end()) {
-      return {found->second.file, found->second.line, std::string(key)};
+      return parent == key ? found->second
+                           : Location{found->second.file, found->second.line, std::string(key)};
     }
     const std::size_t dot = parent.rfind('.');
     parent = dot == std::string_view::npos ? std::string_view{} : parent.substr(0, dot);

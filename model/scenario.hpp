@@ -30,6 +30,10 @@ struct ModelSpec {
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
+/// Layers to pipeline stages. even: layers_first and layers_last, the rest the same number each
+/// (Megatron-LM); proportional: layer l of L is on stage l pp / L, rounded down (NCCL M2N's benchmark).
+enum class LayerSplit : std::uint8_t { even, proportional };
+
 /// Training side: Megatron's two grids over the same ranks (order tp-cp-ep-dp-pp, leftmost
 /// fastest; pp outermost).
 struct TrainSpec {
@@ -37,6 +41,7 @@ struct TrainSpec {
   int tp = 1, cp = 1, ep = 1, pp = 1;
   std::optional<int> etp;                        // expert tensor parallel; unset means tp, as in Megatron
   std::optional<int> layers_first, layers_last;  // layers on the first and last stage; the rest is even
+  LayerSplit layer_split = LayerSplit::even;
   friend bool operator==(const TrainSpec&, const TrainSpec&) = default;
 };
 
@@ -105,7 +110,8 @@ struct Scenario {
   std::filesystem::path file;                 // where it was read from; not part of the identity
   std::map<std::string, Location> locations;  // dotted key -> where it stands, for later messages
 
-  /// The location of a key, or of its nearest parent, or of the file; it names the key that was asked for.
+  /// Where a key stands. A key that was read from another system's file goes by its name there; one that is
+  /// not in the file has the place of its nearest parent, or of the file.
   Location at(std::string_view key) const;
 };
 /// Equality of content (file and locations aside).

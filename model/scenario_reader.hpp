@@ -1,6 +1,6 @@
 #pragma once
-// Internal to the scenario reader (scenario.cpp, scenario_tensors.cpp, scenario_writer.cpp): limits, and the
-// part that reads bare tensors. The limits bound what a file can make the reader allocate; they are far above
+// Internal to the readers of scenarios, recipes and configurations: limits, and the part that reads bare
+// tensors. The limits bound what a file can make the reader allocate; they are far above
 // real machines.
 
 #include <cstdint>

@@ -63,10 +63,11 @@ std::string model(const ModelSpec& spec) {
 }
 
 std::string train(const TrainSpec& spec) {
-  return fmt::format("train: {{gpus: {}, tp: {}, cp: {}, ep: {}, pp: {}{}{}{}}}\n", spec.gpus, spec.tp,
+  return fmt::format("train: {{gpus: {}, tp: {}, cp: {}, ep: {}, pp: {}{}{}{}{}}}\n", spec.gpus, spec.tp,
                      spec.cp, spec.ep, spec.pp, optional_key("etp", spec.etp),
                      optional_key("layers_first", spec.layers_first),
-                     optional_key("layers_last", spec.layers_last));
+                     optional_key("layers_last", spec.layers_last),
+                     spec.layer_split == LayerSplit::even ? "" : ", layer_split: proportional");
 }
 
 std::string generate(const GenerateSpec& spec) {

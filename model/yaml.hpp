@@ -58,6 +58,7 @@ class YamlValue {
       : document_(&document), node_(&node), key_(std::move(key)) {}
 
   Location where() const;
+  const YamlNode& node() const { return *node_; }
   bool is_list() const { return node_->kind == YamlNode::Kind::list; }
   bool is_mapping() const { return node_->kind == YamlNode::Kind::mapping; }
 

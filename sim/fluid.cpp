@@ -234,6 +234,7 @@ void Fluid::push_end(std::uint32_t index) {
   if (flow_class.rate == 0) return;
   const Uint128 missing = marks_[index].top().service - services_[index].value;
   const Uint128 wait = (missing + flow_class.rate - 1) / flow_class.rate;
+  ISTHMUS_ASSERT(wait < (Uint128{1} << 62U), "a flow would take more than 53 days");
   ends_[now_ + Duration{static_cast<std::int64_t>(wait)}].push_back({index, flow_class.version});
 }
 

@@ -168,6 +168,24 @@ TEST_F(CommandLine, bad_arguments_and_missing_files_exit_with_2) {
   EXPECT_EQ(run("--help").status, 0);
 }
 
+TEST_F(CommandLine, faults_of_arguments_are_one_line_too) {
+  for (const char* arguments :
+       {"simulate", "simulate --policy", "teleport", "simulate x.yaml --max-seconds -1",
+        "simulate x.yaml --set $'a\\nb'", "simulate x.yaml --policy $'a\\nb'"}) {
+    const Result result = run(arguments);
+    EXPECT_EQ(result.status, 2) << arguments;
+    EXPECT_EQ(std::count(result.errors.begin(), result.errors.end(), '\n'), 1) << arguments << result.errors;
+    EXPECT_EQ(result.errors.rfind("isthmus: ", 0), 0U) << arguments << result.errors;
+  }
+}
+
+TEST_F(CommandLine, sizes_beyond_all_reason_are_refused_not_simulated) {
+  const std::string scenario = scenario_with("400 Gbit/s", "1 MB/s");
+  const Result result = run("simulate " + scenario);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.errors.find("what one link moves"), std::string::npos) << result.errors;
+}
+
 TEST_F(CommandLine, an_override_at_fault_names_the_setting) {
   const Result result = run("simulate " + main_scenario() + " --set train.pp=0");
   EXPECT_EQ(result.status, 2);

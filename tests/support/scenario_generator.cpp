@@ -96,6 +96,7 @@ void add_whole_refit(Scenario& scenario) {
   scenario.model = ModelSpec{text(), one_of(dtypes), flip(), flip(), maybe_count(100)};
   scenario.train = TrainSpec{pick(1, 1'048'576), pick(1, 64),     pick(1, 64),      pick(1, 64),
                              pick(1, 64),        maybe_count(64), maybe_count(100), maybe_count(100)};
+  if (flip()) scenario.train->layer_split = LayerSplit::proportional;
   scenario.generate = GenerateSpec{pick(1, 1'048'576), pick(1, 64), pick(1, 64), maybe_count(64)};
   scenario.train_ranks = side();
   scenario.generate_ranks = side();

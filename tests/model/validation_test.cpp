@@ -1,0 +1,215 @@
+#include "model/validation.hpp"
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "model/refit.hpp"
+#include "tests/support/project_files.hpp"
+#include "tests/support/scenario_texts.hpp"
+
+namespace isthmus {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Validation validated(const std::vector<Override>& overrides, RuleSet rules = RuleSet::general) {
+  return validate(read_input(project_folder() / "scenarios/deepseek-v3-h100.yaml", overrides), rules);
+}
+
+std::vector<std::string> keys_of(const Validation& validation) {
+  std::vector<std::string> keys;
+  for (const InputFault& fault : validation.violations) keys.push_back(fault.where.key);
+  return keys;
+}
+
+TEST(Validation, main_scenario_keeps_every_set_of_rules) {
+  for (const RuleSet rules : {RuleSet::general, RuleSet::nemo_rl, RuleSet::m2n}) {
+    EXPECT_THAT(keys_of(validated({}, rules)), IsEmpty());
+  }
+}
+
+TEST(Validation, lists_every_violation_at_once) {
+  const Validation validation = validated({{"model.dtype", "f16"},
+                                           {"train.gpus", "250"},
+                                           {"train.ep", "12"},
+                                           {"train.layers_first", "4"},
+                                           {"generate.tp", "48"},
+                                           {"fabric.hosts", "32"}});
+  EXPECT_THAT(keys_of(validation),
+              ElementsAre("model.dtype", "train.gpus", "train.gpus", "train.ep", "generate.gpus",
+                          "generate.dp", "ranks.generate.hosts", "train.layers_first", "generate.tp"));
+}
+
+struct Expected {
+  std::vector<Override> overrides;
+  std::string key, found, allowed, change;
+};
+
+std::vector<Expected> single_violations() {
+  return {
+      {{{"train.gpus", "250"}}, "train.gpus", "250 GPUs", "a multiple of tp x cp x pp = 16", "256 GPUs"},
+      {{{"generate.dp", "4"}},
+       "generate.dp",
+       "4",
+       "gpus / tp = 8",
+       "8, or 128 GPUs for 4 engines of 32 ranks"},
+      {{{"generate.ep", "16"}}, "generate.ep", "16", "1 or tp = 32", "1 or 32"},
+      {{{"generate.ep", "31"}}, "generate.ep", "31", "1 or tp = 32", "32 or 1"},
+      {{{"train.layers_first", "4"}},
+       "train.layers_first",
+       "55 of 61 layers left for 14 stages",
+       "a rest that the stages divide (set layers_first and layers_last)",
+       "3 layers on the first stage"},
+      {{{"fabric.hosts", "40"}},
+       "ranks.generate.hosts",
+       "host 40 and 23 more",
+       "0 to 39 (fabric.hosts is 40)",
+       "hosts below 40, or fabric.hosts 64"},
+      {{{"ranks.train.hosts", "0-30"}},
+       "ranks.train.hosts",
+       "31 hosts",
+       "32 hosts (256 GPUs, 8 per host)",
+       "32 hosts"},
+      {{{"ranks", "{train: {hosts: 0-31}}"}, {"fabric.hosts", "60"}},
+       "fabric.hosts",
+       "60",
+       "at least 64 hosts of 8 GPUs for 256 training and 256 generation GPUs",
+       "64"},
+      {{{"model.layers", "62"}}, "model.layers", "62", "1 to 61 (the configuration's layers)", "61"},
+      {{{"train.layer_split", "proportional"}, {"train.layers_first", "3"}},
+       "train.layers_first",
+       "a number of layers",
+       "none with layer_split: proportional",
+       "leave it out"},
+  };
+}
+
+TEST(Validation, names_key_value_rule_and_the_smallest_change) {
+  for (const Expected& expected : single_violations()) {
+    const Validation validation = validated(expected.overrides);
+    ASSERT_FALSE(validation.valid()) << expected.key;
+    const InputFault& fault = validation.violations.front();
+    EXPECT_EQ(fault.where.key, expected.key);
+    EXPECT_EQ(fault.found, expected.found);
+    EXPECT_EQ(fault.allowed, expected.allowed);
+    EXPECT_THAT(fault.change, HasSubstr(expected.change));
+  }
+}
+
+TEST(Validation, change_of_a_gpu_count_fits_both_training_grids) {
+  const Validation validation =
+      validated({{"train", "{gpus: 40, tp: 4, ep: 6, etp: 1, pp: 1}"}, {"ranks", "{train: {hosts: 0-4}}"}});
+  ASSERT_FALSE(validation.valid());
+  EXPECT_EQ(validation.violations.front().change, "36 or 48 GPUs");  // 36 = 3 x lcm(4, 6), which 40 is past
+}
+
+TEST(Validation, collapses_dimensions_to_one_violation_per_key) {
+  const Validation validation = validated(
+      {{"generate", "{gpus: 264, tp: 24}"}, {"ranks", "{train: {hosts: 0-31}}"}, {"fabric.hosts", "65"}});
+  ASSERT_THAT(keys_of(validation), ElementsAre("generate.tp"));
+  EXPECT_THAT(validation.violations.front().allowed, HasSubstr("dimension 0 of model.layers.0."));
+  EXPECT_THAT(validation.violations.front().allowed, HasSubstr("more tensors"));
+  EXPECT_EQ(validation.violations.front().change, "16 or 32");
+}
+
+TEST(Validation, says_how_many_ranks_engines_need) {
+  const Validation validation =
+      validated({{"generate", "{gpus: 2, tp: 2, dp: 2}"}, {"ranks", "{train: {hosts: 0-31}}"}});
+  ASSERT_THAT(keys_of(validation), ElementsAre("generate.dp"));
+  EXPECT_EQ(validation.violations.front().change, "1, or 4 GPUs for 2 engines of 2 ranks");
+}
+
+TEST(Validation, notes_that_etp_unset_means_tp) {
+  const std::string train = "{gpus: 256, tp: 2, ep: 8, pp: 16, layers_first: 3, layers_last: 2}";
+  const Validation validation = validated({{"train", train}});
+  EXPECT_TRUE(validation.valid());
+  EXPECT_THAT(validation.notes, Contains(HasSubstr("train.etp is not set: Megatron-LM takes it as tp = 2")));
+  EXPECT_THAT(validated({}).notes, IsEmpty());
+}
+
+TEST(Validation, notes_hosts_that_both_sides_use) {
+  EXPECT_THAT(validated({{"ranks.generate.hosts", "[31, 32-62]"}}).notes,
+              Contains("both sides use host 31: their ranks share GPUs there"));
+}
+
+TEST(Validation, of_a_scenario_as_nemo_rl_has_no_expert_tensor_parallelism) {
+  const std::string train = "{gpus: 256, ep: 8, etp: 2, pp: 16, layers_first: 3, layers_last: 2}";
+  EXPECT_THAT(keys_of(validated({{"train", train}}, RuleSet::nemo_rl)), ElementsAre("train.etp"));
+  EXPECT_TRUE(validated({{"train", train}}).valid());
+}
+
+TEST(Validation, as_nemo_rl_notes_what_m2n_would_refuse) {
+  const std::string train = "{gpus: 256, ep: 32, etp: 1, pp: 8, layers_first: 7, layers_last: 6}";
+  const Validation nemo = validated({{"train", train}}, RuleSet::nemo_rl);
+  EXPECT_TRUE(nemo.valid());
+  EXPECT_THAT(nemo.notes, Contains(HasSubstr("NCCL M2N could not be the transport: train.ep")));
+  EXPECT_THAT(keys_of(validated({{"train", train}}, RuleSet::m2n)), ElementsAre("train.ep"));
+}
+
+TEST(Validation, of_bare_tensors_counts_their_ranks) {
+  Input input;
+  input.scenario = parsed(replaced(bare_tensor, "ranks: [6, 4, 5]", "ranks: [6, 4, 15]"));
+  EXPECT_THAT(keys_of(validate(input)), ElementsAre("fabric.hosts"));
+  EXPECT_EQ(validate(input).violations.front().change, "2");
+}
+
+bool resolves(const Scenario& scenario) {
+  try {
+    resolve(scenario);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+RC_GTEST_PROP(Validation, is_valid_exactly_when_the_scenario_resolves, ()) {
+  const auto size = [] { return *rc::gen::element(1, 2, 3, 4, 7, 8, 16, 61); };
+  Input input =
+      read_input(project_folder() / "scenarios/deepseek-v3-h100.yaml",
+                 {{"model.layers", "5"}, {"ranks", "{train: {hosts: 0-1}}"}, {"fabric.hosts", "6"}});
+  Scenario& scenario = input.scenario;
+  scenario.train_ranks.reset();
+  TrainSpec& train = *scenario.train;
+  train = {*rc::gen::inRange(1, 33), size(),       size(),       size(),
+           *rc::gen::inRange(1, 6),  std::nullopt, std::nullopt, std::nullopt};
+  if (*rc::gen::arbitrary<bool>()) train.etp = 1;
+  if (*rc::gen::arbitrary<bool>()) train.layers_first = *rc::gen::inRange(1, 6);
+  if (*rc::gen::arbitrary<bool>()) train.layer_split = LayerSplit::proportional;
+  if (*rc::gen::arbitrary<bool>()) train = {16, 2, 1, 8, 1, 1, std::nullopt, std::nullopt};
+  scenario.generate = GenerateSpec{*rc::gen::inRange(1, 33), size(), size(), std::nullopt};
+  if (*rc::gen::arbitrary<bool>()) scenario.generate = GenerateSpec{16, 8, 1, std::nullopt};
+  const Validation validation = validate(input);
+  RC_TAG(validation.valid());
+  RC_ASSERT(validation.valid() == resolves(scenario));
+}
+
+TEST(InputFault, nearest_numbers_lie_on_both_sides) {
+  EXPECT_EQ(nearest_divisors(48, 2048), "32 or 64");
+  EXPECT_EQ(nearest_divisors(5, 3), "3");
+  EXPECT_EQ(nearest_divisors(7, 64), "4 or 8");
+  EXPECT_EQ(nearest_multiples(250, 16), "240 or 256");
+  EXPECT_EQ(nearest_multiples(5, 16), "16");
+}
+
+TEST(InputFault, of_an_error_keeps_place_and_both_parts) {
+  const InputError error({"a.yaml", 3, "train.tp"}, "3", "1 or 2");
+  const InputFault fault = as_fault(error, "2");
+  EXPECT_EQ(fault.where.line, 3);
+  EXPECT_EQ(fault.found, "3");
+  EXPECT_EQ(fault.allowed, "1 or 2");
+  try {
+    raise_first({fault});
+    FAIL();
+  } catch (const InputError& raised) {
+    EXPECT_STREQ(raised.what(), error.what());
+  }
+}
+
+}  // namespace
+}  // namespace isthmus
