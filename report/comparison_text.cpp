@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/comparison.hpp"
+#include "report/text.hpp"
 
 namespace isthmus::report {
 namespace {
@@ -26,17 +27,6 @@ std::string render(const std::vector<std::vector<std::string>>& rows) {
     text += line + "\n";
   }
   return text;
-}
-
-std::string time_text(double seconds) {
-  if (seconds >= 0.1) return fmt::format("{:.3f} s", seconds);
-  return seconds >= 1e-4 ? fmt::format("{:.3f} ms", seconds * 1e3) : fmt::format("{:.3f} us", seconds * 1e6);
-}
-
-std::string size_text(Bytes bytes) {
-  const double b = static_cast<double>(bytes.value);
-  if (b >= 1e9) return fmt::format("{:.2f} GB", b * 1e-9);
-  return b >= 1e6 ? fmt::format("{:.2f} MB", b * 1e-6) : fmt::format("{} B", bytes.value);
 }
 
 std::string published_text(const Published& row) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/policy.hpp"
+#include "report/text.hpp"
 
 namespace isthmus::report {
 namespace {
@@ -36,8 +37,8 @@ std::string to_text(const Verdict& verdict) {
   if (!verdict.refused.empty()) return fmt::format("{}: refused: {}\n", verdict.policy, verdict.refused);
   const Proof& proof = verdict.proof;
   if (proof.proven()) {
-    return fmt::format("{}: proven: {} steps write {:.3f} GB of target shards, each element exactly once{}\n",
-                       verdict.policy, proof.steps_checked, gigabytes(proof.target_bytes),
+    return fmt::format("{}: proven: {} steps write {} of target shards, each element exactly once{}\n",
+                       verdict.policy, proof.steps_checked, size_text(proof.target_bytes),
                        proof.full_tensor_materialised ? "; some rank holds a full tensor on the way" : "");
   }
   std::string text = fmt::format("{}: not proven: {} violations\n", verdict.policy, proof.violation_count);

@@ -19,7 +19,7 @@ class Run {
       : flows_(flows),
         queues_(std::move(queues)),
         phase_(operations.list.size(), 0),
-        enqueue_(std::llround(calibration.enqueue_time.value * 1e12)) {
+        enqueue_{std::llround(calibration.enqueue_time.value * 1e12)} {
     timeline_.spans.resize(operations.list.size());
   }
 

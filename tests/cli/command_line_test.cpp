@@ -1,74 +1,30 @@
 // The program as its users run it: output, exit status, and one-line messages for bad input.
 
-#include <sys/wait.h>
+#include <algorithm>
 
-#include <array>
-#include <cstdio>
-#include <fstream>
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/project_files.hpp"
+#include "tests/cli/program.hpp"
 
 namespace isthmus {
 namespace {
 
-struct Result {
-  int status = -1;
-  std::string output, errors;
-};
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream stream(path);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-class CommandLine : public ::testing::Test {
+class CommandLine : public ProgramTest {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              fmt::format("isthmus-cli-{}-{}", ::getpid(),
-                          ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_ / "models");
-    std::filesystem::copy_file(project_folder() / "scenarios/models/deepseek-v3.json",
-                               folder_ / "models/deepseek-v3.json");
-    std::filesystem::copy(project_folder() / "scenarios/calibrations", folder_ / "calibrations");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  Result run(const std::string& arguments) const {
-    const auto errors = folder_ / "stderr";
-    const std::string command = fmt::format("'{}' {} 2>'{}'", ISTHMUS_BINARY, arguments, errors.string());
-    Result result;
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    std::array<char, 4096> buffer{};
-    for (std::size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-      result.output.append(buffer.data(), n);
-    }
-    result.status = WEXITSTATUS(::pclose(pipe));
-    result.errors = read_file(errors);
-    return result;
-  }
-
   /// The main scenario with one text replaced.
   std::string scenario_with(const std::string& from, const std::string& to) const {
     std::string text = read_file(project_folder() / "scenarios/deepseek-v3-h100.yaml");
     const std::size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << from;
     text.replace(at, from.size(), to);
-    std::ofstream(folder_ / "scenario.yaml") << text;
-    return (folder_ / "scenario.yaml").string();
+    return folder_.write("scenario.yaml", text).string();
   }
-
-  std::filesystem::path folder_;
 };
 
 std::string main_scenario() { return (project_folder() / "scenarios/deepseek-v3-h100.yaml").string(); }
 
 TEST_F(CommandLine, simulate_prints_a_row_per_policy_with_the_published_range) {
-  const Result result = run("simulate " + main_scenario() + " --policy p2p,balanced");
+  const ProgramResult result = run("simulate " + main_scenario() + " --policy p2p,balanced");
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_NE(result.output.find("p2p "), std::string::npos);
   EXPECT_NE(result.output.find("balanced "), std::string::npos);
@@ -76,13 +32,13 @@ TEST_F(CommandLine, simulate_prints_a_row_per_policy_with_the_published_range) {
 }
 
 TEST_F(CommandLine, json_is_the_only_thing_on_standard_output) {
-  const Result result = run("simulate " + main_scenario() + " --policy p2p --json");
+  const ProgramResult result = run("simulate " + main_scenario() + " --policy p2p --json");
   EXPECT_EQ(nlohmann::json::parse(result.output)["policies"].size(), 1U);
   EXPECT_EQ(result.errors, "");
 }
 
 TEST_F(CommandLine, the_gate_fails_with_what_binds_when_no_policy_is_fast_enough) {
-  const Result slow = run("simulate " + main_scenario() + " --policy p2p --max-seconds 0.5");
+  const ProgramResult slow = run("simulate " + main_scenario() + " --policy p2p --max-seconds 0.5");
   EXPECT_EQ(slow.status, 1);
   EXPECT_NE(slow.errors.find("what binds"), std::string::npos) << slow.errors;
   EXPECT_EQ(run("simulate " + main_scenario() + " --policy p2p --max-seconds 500").status, 0);
@@ -90,7 +46,7 @@ TEST_F(CommandLine, the_gate_fails_with_what_binds_when_no_policy_is_fast_enough
 
 TEST_F(CommandLine, verify_proves_the_cases_and_bound_names_its_cut) {
   for (const auto& entry : std::filesystem::directory_iterator(project_folder() / "scenarios/cases")) {
-    const Result result = run("verify " + entry.path().string());
+    const ProgramResult result = run("verify " + entry.path().string());
     EXPECT_EQ(result.status, 0) << entry.path() << result.output << result.errors;
     EXPECT_EQ(run("simulate " + entry.path().string()).status, 0) << entry.path();
   }
@@ -98,7 +54,8 @@ TEST_F(CommandLine, verify_proves_the_cases_and_bound_names_its_cut) {
 }
 
 TEST_F(CommandLine, inventory_prints_the_exact_totals) {
-  const Result result = run("inventory " + (folder_ / "models/deepseek-v3.json").string() + " --json");
+  const ProgramResult result =
+      run("inventory " + (folder_.path() / "models/deepseek-v3.json").string() + " --json");
   EXPECT_EQ(nlohmann::json::parse(result.output)["parameters"], 671'026'419'200);
 }
 
@@ -144,7 +101,7 @@ std::vector<BadInput> bad_inputs() {
 TEST_F(CommandLine, bad_input_is_one_line_with_file_line_key_and_exit_status_2) {
   for (const BadInput& bad : bad_inputs()) {
     const std::string scenario = scenario_with(bad.from, bad.to);
-    const Result result = run("simulate " + scenario + " --json");
+    const ProgramResult result = run("simulate " + scenario + " --json");
     EXPECT_EQ(result.status, 2) << bad.name << ": " << result.errors;
     EXPECT_EQ(result.output, "") << bad.name;
     EXPECT_EQ(std::count(result.errors.begin(), result.errors.end(), '\n'), 1)
@@ -160,7 +117,7 @@ TEST_F(CommandLine, bad_input_is_one_line_with_file_line_key_and_exit_status_2) 
 TEST_F(CommandLine, bad_arguments_and_missing_files_exit_with_2) {
   EXPECT_EQ(run("").status, 2);
   EXPECT_EQ(run("simulate").status, 2);
-  EXPECT_EQ(run("simulate " + (folder_ / "none.yaml").string()).status, 2);
+  EXPECT_EQ(run("simulate " + (folder_.path() / "none.yaml").string()).status, 2);
   EXPECT_EQ(run("simulate " + main_scenario() + " --policy teleport").status, 2);
   EXPECT_EQ(run("simulate " + main_scenario() + " --set refit.streams").status, 2);
   EXPECT_EQ(run("simulate " + main_scenario() + " --max-seconds -1").status, 2);
@@ -171,8 +128,8 @@ TEST_F(CommandLine, bad_arguments_and_missing_files_exit_with_2) {
 TEST_F(CommandLine, faults_of_arguments_are_one_line_too) {
   for (const char* arguments :
        {"simulate", "simulate --policy", "teleport", "simulate x.yaml --max-seconds -1",
-        "simulate x.yaml --set $'a\\nb'", "simulate x.yaml --policy $'a\\nb'"}) {
-    const Result result = run(arguments);
+        "simulate x.yaml --set 'a\nb'", "simulate x.yaml --policy 'a\nb'"}) {
+    const ProgramResult result = run(arguments);
     EXPECT_EQ(result.status, 2) << arguments;
     EXPECT_EQ(std::count(result.errors.begin(), result.errors.end(), '\n'), 1) << arguments << result.errors;
     EXPECT_EQ(result.errors.rfind("isthmus: ", 0), 0U) << arguments << result.errors;
@@ -181,13 +138,13 @@ TEST_F(CommandLine, faults_of_arguments_are_one_line_too) {
 
 TEST_F(CommandLine, sizes_beyond_all_reason_are_refused_not_simulated) {
   const std::string scenario = scenario_with("400 Gbit/s", "1 MB/s");
-  const Result result = run("simulate " + scenario);
+  const ProgramResult result = run("simulate " + scenario);
   EXPECT_EQ(result.status, 2);
   EXPECT_NE(result.errors.find("what one link moves"), std::string::npos) << result.errors;
 }
 
 TEST_F(CommandLine, an_override_at_fault_names_the_setting) {
-  const Result result = run("simulate " + main_scenario() + " --set train.pp=0");
+  const ProgramResult result = run("simulate " + main_scenario() + " --set train.pp=0");
   EXPECT_EQ(result.status, 2);
   EXPECT_NE(result.errors.find("train.pp"), std::string::npos) << result.errors;
 }

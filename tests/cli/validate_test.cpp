@@ -1,34 +1,21 @@
 // `isthmus validate` as its users run it, and recipes handed to the other commands.
 
-#include <sys/wait.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <iterator>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/project_files.hpp"
-#include "tests/support/temporary_folder.hpp"
+#include "tests/cli/program.hpp"
 
 namespace isthmus {
 namespace {
 
 using ::testing::HasSubstr;
 
-struct Result {
-  int status = -1;
-  std::string output, errors;
-};
-
-class Validate : public ::testing::Test {
+class Validate : public ProgramTest {
  protected:
   void SetUp() override {
-    std::filesystem::copy(project_folder() / "scenarios/calibrations", folder_.path() / "calibrations");
+    ProgramTest::SetUp();
     folder_.write("base.yaml",
                   "policy:\n  precision: bfloat16\n  megatron_cfg: {enabled: true}\n"
                   "  generation: {backend: vllm, colocated: {enabled: true}}\n");
@@ -44,22 +31,6 @@ class Validate : public ::testing::Test {
                   .string();
   }
 
-  Result run(const std::string& arguments) const {
-    const auto errors = folder_.path() / "stderr";
-    const std::string command = fmt::format("'{}' {} 2>'{}'", ISTHMUS_BINARY, arguments, errors.string());
-    Result result;
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    std::array<char, 4096> buffer{};
-    for (std::size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-      result.output.append(buffer.data(), n);
-    }
-    result.status = WEXITSTATUS(::pclose(pipe));
-    std::ifstream stream(errors);
-    result.errors = {std::istreambuf_iterator<char>(stream), {}};
-    return result;
-  }
-
-  TemporaryFolder folder_;
   std::string recipe_;
   const std::string scenario_ = (project_folder() / "scenarios/deepseek-v3-h100.yaml").string();
   const std::string model_ = "--model " + (project_folder() / "scenarios/models/deepseek-v3.json").string();
@@ -67,7 +38,7 @@ class Validate : public ::testing::Test {
 
 TEST_F(Validate, exits_with_0_when_there_is_no_violation) {
   for (const std::string rules : {"", " --as nemo-rl", " --as m2n"}) {
-    const Result result = run("validate " + scenario_ + rules);
+    const ProgramResult result = run("validate " + scenario_ + rules);
     EXPECT_EQ(result.status, 0) << result.output;
     EXPECT_EQ(result.output, "deepseek-v3-h100: valid\n");
     EXPECT_EQ(result.errors, "");
@@ -75,7 +46,7 @@ TEST_F(Validate, exits_with_0_when_there_is_no_violation) {
 }
 
 TEST_F(Validate, exits_with_1_and_prints_one_line_per_violation) {
-  const Result result = run("validate " + scenario_ + " --set generate.dp=4 --set fabric.hosts=40");
+  const ProgramResult result = run("validate " + scenario_ + " --set generate.dp=4 --set fabric.hosts=40");
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 3) << result.output;
   EXPECT_THAT(result.output, HasSubstr("--set generate.dp=4: generate.dp: found 4; allowed: gpus / tp = 8; "
@@ -87,7 +58,7 @@ TEST_F(Validate, exits_with_1_and_prints_one_line_per_violation) {
 }
 
 TEST_F(Validate, json_carries_violations_and_notes) {
-  const Result result = run("validate " + scenario_ + " --set generate.dp=4 --json");
+  const ProgramResult result = run("validate " + scenario_ + " --set generate.dp=4 --json");
   EXPECT_EQ(result.status, 1);
   const nlohmann::json document = nlohmann::json::parse(result.output);
   EXPECT_FALSE(document.at("valid").get<bool>());
@@ -108,7 +79,7 @@ TEST_F(Validate, exits_with_2_when_the_file_cannot_be_read) {
        {std::string("none.yaml"), broken, unknown, scenario_ + " --as teleport",
         scenario_ + " --set train.pp=0", scenario_ + " --model none.json",
         recipe_ + " --set cluster.num_nodes=many"}) {
-    const Result result = run("validate " + arguments);
+    const ProgramResult result = run("validate " + arguments);
     EXPECT_EQ(result.status, 2) << arguments << result.output;
     EXPECT_EQ(result.output, "") << arguments;
     EXPECT_EQ(std::count(result.errors.begin(), result.errors.end(), '\n'), 1) << result.errors;
@@ -116,7 +87,7 @@ TEST_F(Validate, exits_with_2_when_the_file_cannot_be_read) {
 }
 
 TEST_F(Validate, of_a_recipe_names_its_keys_with_file_and_line) {
-  const Result result =
+  const ProgramResult result =
       run(fmt::format("validate {} {} --as nemo-rl "
                       "--set policy.generation.vllm_cfg.expert_parallel_size=4 "
                       "--set cluster.num_nodes=61",
@@ -132,14 +103,16 @@ TEST_F(Validate, of_a_recipe_names_its_keys_with_file_and_line) {
 
 TEST_F(Validate, of_a_recipe_without_a_model_applies_the_rules_alone) {
   EXPECT_EQ(run("validate " + recipe_ + " --as nemo-rl").status, 0);
-  const Result result = run("validate " + recipe_ + " --as nemo-rl --set policy.megatron_cfg.enabled=false");
+  const ProgramResult result =
+      run("validate " + recipe_ + " --as nemo-rl --set policy.megatron_cfg.enabled=false");
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output, HasSubstr("policy.megatron_cfg.enabled: found false; allowed: true"));
   EXPECT_THAT(result.output, HasSubstr("note: no model is given"));
 }
 
 TEST_F(Validate, recipes_are_read_by_the_other_commands_with_their_assumptions_on_standard_error) {
-  const Result result = run(fmt::format("bound {} {} --set calibration=wire-only --json", recipe_, model_));
+  const ProgramResult result =
+      run(fmt::format("bound {} {} --set calibration=wire-only --json", recipe_, model_));
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_EQ(nlohmann::json::parse(result.output).at("scenario"), "recipe");
   EXPECT_THAT(result.errors, HasSubstr("isthmus: assumed: hosts 0 to 60 train, hosts 61 to 61 generate"));
@@ -147,14 +120,14 @@ TEST_F(Validate, recipes_are_read_by_the_other_commands_with_their_assumptions_o
 }
 
 TEST_F(Validate, of_a_recipe_under_general_rules_points_to_those_of_nemo_rl) {
-  const Result result =
+  const ProgramResult result =
       run(fmt::format("validate {} {} --set policy.generation.real_quant=true", recipe_, model_));
   EXPECT_EQ(result.status, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("note: NeMo RL's own rules violated: 1 (--as nemo-rl lists them)"));
 }
 
 TEST_F(Validate, recipes_are_simulated) {
-  const Result result = run(fmt::format("simulate {} {} --policy p2p", recipe_, model_));
+  const ProgramResult result = run(fmt::format("simulate {} {} --policy p2p", recipe_, model_));
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_THAT(result.output, HasSubstr("calibration h100-ib400"));
   EXPECT_THAT(result.output, HasSubstr("p2p "));
@@ -166,12 +139,12 @@ TEST_F(Validate, a_model_that_is_not_there_is_named_as_the_option) {
 }
 
 TEST_F(Validate, recipes_that_are_no_scenario_are_refused_by_the_other_commands) {
-  const Result colocated =
+  const ProgramResult colocated =
       run(fmt::format("simulate {} {} --set policy.generation.colocated.enabled=true", recipe_, model_));
   EXPECT_EQ(colocated.status, 2);
   EXPECT_EQ(colocated.output, "");
   EXPECT_THAT(colocated.errors, HasSubstr("policy.generation.colocated.enabled: found true; allowed: false"));
-  const Result without_model = run("simulate " + recipe_);
+  const ProgramResult without_model = run("simulate " + recipe_);
   EXPECT_EQ(without_model.status, 2);
   EXPECT_THAT(without_model.errors, HasSubstr("--model"));
 }
