@@ -217,6 +217,7 @@ void require_rate(std::optional<Bandwidth> rate, std::string_view key) {
 
 std::vector<FabricPreset> fabric_presets() {
   std::vector<FabricPreset> presets;
+  presets.reserve(entries.size());
   for (const Entry& entry : entries) presets.push_back(entry.preset);
   return presets;
 }

@@ -43,10 +43,10 @@ struct Comparison {
   const PolicyRow* fastest() const;
 };
 
-/// Runs the named policies (planner/policy.hpp; all names must be known) in parallel; rows keep the order of
+/// Runs the named policies (planner/policy.hpp; all must be known) in parallel; rows keep the order of
 /// names.
 Comparison compare(const Refit& refit, const std::vector<Published>& published,
-                   const Calibration& calibration, const std::vector<std::string>& policies);
+                   const Calibration& calibration, const std::vector<std::string>& names);
 
 /// The table a person reads, with a headline and the bound. Ends with a newline.
 std::string to_table(const Comparison& comparison);

@@ -35,8 +35,8 @@ class Fluid {
   std::uint32_t add_resource(std::int64_t capacity);          // units per second, >= 1
   std::uint32_t add_class(const std::vector<Usage>& usages);  // at least one; each resource at most once
 
-  /// Starts a flow of `amount` > 0 units now; `tag` comes back when it ends.
-  void start(std::uint32_t flow_class, std::int64_t amount, std::uint32_t tag);
+  /// Starts a flow of `amount` > 0 units in class `index` now; `tag` comes back when it ends.
+  void start(std::uint32_t index, std::int64_t amount, std::uint32_t tag);
   /// Makes the rates max-min again after starts and ends. Call once per instant, before time moves on.
   void solve();
   /// The earliest end; false when no flow is active. Requires solved rates.
@@ -111,8 +111,8 @@ class Fluid {
   void add_all_on(std::uint32_t resource);
   void close_set(bool through_all);
   bool fill();
-  void freeze_on(std::uint32_t resource, std::uint64_t rate);
-  bool append_level(std::uint32_t resource);
+  void freeze_on(std::uint32_t full, std::uint64_t rate);
+  bool append_level(std::uint32_t index);
   void commit();
   bool stale(const End& end) const { return classes_[end.flow_class].version != end.version; }
 
