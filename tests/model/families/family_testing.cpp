@@ -23,9 +23,9 @@ struct Written {
   Home home = Home::layer;
 };
 
-std::string with(std::string name, const std::string& placeholder, std::int64_t value) {
-  const std::size_t at = name.find(placeholder);
-  return at == std::string::npos ? name : name.replace(at, placeholder.size(), std::to_string(value));
+std::string with(std::string name, const std::string& symbol, std::int64_t value) {
+  const std::size_t at = name.find(symbol);
+  return at == std::string::npos ? name : name.replace(at, symbol.size(), std::to_string(value));
 }
 
 // Every stored tensor of the inventory by its full name.
