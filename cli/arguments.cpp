@@ -91,8 +91,16 @@ int run(int argc, char** argv) {
       ->add_option("config", inventory_options.config,
                    "HuggingFace config.json, safetensors checkpoint (file or folder), or manifest")
       ->required();
-  inventory_command->add_flag("--tensors", inventory_options.tensors,
-                              "Every name pattern, not only the totals");
+  inventory_command
+      ->add_option(
+          "--dtype", inventory_options.dtype,
+          "What the wire carries: bf16, fp8, fp8-bf16-attention, mxfp8; or stored, the checkpoint's own")
+      ->type_name("DTYPE");
+  inventory_command->add_flag("--mtp,!--no-mtp", inventory_options.mtp,
+                              "Count multi-token-prediction layers into the payload (default: no)");
+  inventory_command->add_flag("--vision,!--no-vision", inventory_options.vision,
+                              "Count the vision tower into the payload (default: yes)");
+  inventory_command->add_flag("--tensors", inventory_options.tensors, "Every tensor by its HuggingFace name");
   inventory_command->add_flag("--json", inventory_options.json, "Print JSON (docs/json.md) and nothing else");
 
   try {

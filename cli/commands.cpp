@@ -7,12 +7,15 @@
 #include "model/calibration.hpp"
 #include "model/checkpoint.hpp"
 #include "model/input.hpp"
+#include "model/precision.hpp"
 #include "model/refit.hpp"
+#include "model/stored_form.hpp"
 #include "model/text.hpp"
 #include "model/validation.hpp"
 #include "planner/policy.hpp"
 #include "report/comparison.hpp"
 #include "report/documents.hpp"
+#include "report/inventory.hpp"
 #include "report/validation.hpp"
 
 namespace isthmus::cli {
@@ -122,7 +125,19 @@ int validate(const ValidateOptions& options) {
 }
 
 int inventory(const InventoryOptions& options) {
-  print(report::inventory_document(read_inventory(options.config), options.tensors, options.json));
+  const Inventory inventory = read_inventory(options.config);
+  const report::InventoryView view{
+      options.dtype, {options.mtp, options.vision}, options.tensors, options.json};
+  if (options.dtype == "stored") {
+    print(report::inventory_document(as_stored(inventory, read_stored_form(options.config)), view));
+    return 0;
+  }
+  const std::optional<WirePrecision> precision = parse_wire_precision(options.dtype);
+  if (!precision) {
+    throw InputError({"--dtype", 0, ""}, fmt::format("'{}'", printable(options.dtype)),
+                     fmt::format("{}, or stored", wire_precision_form));
+  }
+  print(report::inventory_document(in_precision(inventory, *precision), view));
   return 0;
 }
 

@@ -45,7 +45,9 @@ int validate(const ValidateOptions& options);
 
 struct InventoryOptions {
   std::string config;
-  bool tensors = false;  // every pattern, not only the totals
+  std::string dtype = "bf16";       // what travels, or "stored"
+  bool mtp = false, vision = true;  // do they count into the payload?
+  bool tensors = false;             // every tensor, not only the patterns
   bool json = false;
 };
 int inventory(const InventoryOptions& options);

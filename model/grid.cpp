@@ -11,7 +11,8 @@ namespace {
 struct Axis {
   std::int64_t size;
   Placement placement;
-  std::string_view key;  // the setting that sizes it
+  std::string_view key;    // the setting that sizes it
+  std::int64_t block = 1;  // its shards keep so many elements together
 };
 
 /// The dimension that tensor parallelism cuts; experts are stacked in front.
@@ -30,23 +31,25 @@ Placement tensor_parallel_placement(const RefitTensor& tensor) {
 std::vector<Axis> train_axes(const TrainSpec& train, const RefitTensor& tensor) {
   const std::int64_t ranks = train.gpus / train.pp;
   const Placement split = tensor_parallel_placement(tensor);
-  if (!tensor.expert) return {{ranks / train.tp, {}, "train.gpus"}, {train.tp, split, "train.tp"}};
+  if (!tensor.expert)
+    return {{ranks / train.tp, {}, "train.gpus"}, {train.tp, split, "train.tp", tensor.block}};
   const std::int64_t etp = train.etp.value_or(train.tp);
   return {{ranks / (train.ep * etp), {}, "train.gpus"},
           {train.ep, {0}, "train.ep"},
-          {etp, split, train.etp ? "train.etp" : "train.tp"}};
+          {etp, split, train.etp ? "train.etp" : "train.tp", tensor.block}};
 }
 
 std::vector<Axis> generate_axes(const GenerateSpec& generate, const RefitTensor& tensor) {
   const bool whole_experts = tensor.expert && generate.ep > 1;
   const Placement split = whole_experts ? Placement{0} : tensor_parallel_placement(tensor);
   return {{generate.gpus / generate.tp, {}, "generate.gpus"},
-          {generate.tp, split, whole_experts ? "generate.ep" : "generate.tp"}};
+          {generate.tp, split, whole_experts ? "generate.ep" : "generate.tp",
+           whole_experts ? 1 : target_block(tensor)}};
 }
 
 /// What one key does to all tensors: how often its size does not divide, and what it would have to divide.
 struct Cuts {
-  std::int64_t size = 0, extent = 0, common_divisor = 0;
+  std::int64_t size = 0, extent = 0, block = 1, common_divisor = 0;
   int dimension = 0;
   std::string first_tensor;
   std::size_t uneven = 0;
@@ -59,8 +62,9 @@ void add_cuts(const std::vector<Axis>& axes, const RefitTensor& tensor,
     if (axis.size == 1 || axis.placement == Placement{}) continue;
     Cuts& cut = cuts[axis.key];
     const std::int64_t extent = tensor.shape[to_size(axis.placement.dimension)];
-    cut.common_divisor = std::gcd(cut.common_divisor, extent);
-    if (extent % axis.size == 0 || cut.uneven++ > 0) continue;
+    cut.common_divisor = std::gcd(cut.common_divisor, extent % axis.block == 0 ? extent / axis.block : 1);
+    if (extent % (axis.size * axis.block) == 0 || cut.uneven++ > 0) continue;
+    cut.block = axis.block;
     cut.size = axis.size;
     cut.extent = extent;
     cut.dimension = axis.placement.dimension;
@@ -73,8 +77,10 @@ std::vector<InputFault> faults_of(const Scenario& scenario, const std::map<std::
   for (const auto& [key, cut] : cuts) {
     if (cut.uneven == 0) continue;
     const std::string others = cut.uneven == 1 ? "" : fmt::format(" and {} more tensors", cut.uneven - 1);
+    const std::string rule =
+        cut.block == 1 ? "a divisor of" : fmt::format("a size that leaves whole blocks of {} of", cut.block);
     faults.push_back({scenario.at(key), fmt::format("{}", cut.size),
-                      fmt::format("a divisor of {}, dimension {} of {}{}", cut.extent, cut.dimension,
+                      fmt::format("{} {}, dimension {} of {}{}", rule, cut.extent, cut.dimension,
                                   cut.first_tensor, others),
                       nearest_divisors(cut.size, cut.common_divisor)});
   }

@@ -103,7 +103,7 @@ std::vector<std::string> common_assumptions(const Scenario& scenario) {
                       spec.preset, spec.hosts, nic),
           fmt::format("calibration {} (--set calibration=...)", scenario.calibration),
           fmt::format("weights move as {}, multi-token prediction layers {}",
-                      to_string(scenario.model->dtype), scenario.model->mtp ? "included" : "left out")};
+                      to_string(scenario.model->precision), scenario.model->mtp ? "included" : "left out")};
 }
 
 }  // namespace isthmus

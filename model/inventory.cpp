@@ -156,6 +156,12 @@ std::vector<std::string> known_architectures() {
   return names;
 }
 
+bool is_expert_unknown_to_bulk_rule(const TensorPattern& pattern) {
+  const std::size_t dimensions = pattern.fused_experts ? 3 : 2;
+  return pattern.experts > 0 && pattern.role == Role::misc && !pattern.scale &&
+         pattern.shape.size() == dimensions;
+}
+
 Role role_of(std::string_view name, int decoder_layers) {
   if (name.starts_with("mtp.") || is_appended_layer(name, decoder_layers)) return Role::mtp;
   if (starts_with_any(name, {"model.visual.", "vision_tower.", "mm_projector."})) return Role::vision;

@@ -43,6 +43,12 @@ struct TensorPattern {
   bool transposed = false;     // stored [..., in, out] (gpt_oss experts); tensor_parallel speaks of [out, in]
   // k and v projections: their rows are so many heads, which engines with more ranks repeat; 0 for others
   std::int64_t key_value_heads = 0;
+  // What model/precision.hpp decides: dtype in a refit, elements that shards along the cut dimension keep
+  // together, whether these are the scales of the pattern before, and of BF16 that the receiver quantises.
+  Dtype wire = Dtype::bf16;
+  std::int64_t block = 1;
+  bool scale = false;
+  bool receiver_quantises = false;
 
   std::int64_t count() const;     // tensors
   std::int64_t elements() const;  // of one tensor
@@ -79,6 +85,9 @@ std::vector<std::string> known_architectures();
 /// layer index at or past the last decoder layer) from others.
 Role role_of(std::string_view name, int decoder_layers);
 
+/// Matrices of routed experts whose names the bulk rule does not know (w1, w2, w3): they are misc by it.
+bool is_expert_unknown_to_bulk_rule(const TensorPattern& pattern);
+
 /// One tensor as a refit moves it.
 struct RefitTensor {
   std::string name;                 // grouped: "model.layers.3.mlp.experts.gate_proj.weight"
@@ -90,7 +99,9 @@ struct RefitTensor {
   int layer = -1;          // for home == layer
   bool expert = false;     // sharded over expert-parallel ranks on dimension 0
   std::int64_t parts = 1;  // HuggingFace tensors stacked in it: what exporters and loaders handle one by one
-  std::int64_t key_value_heads = 0;  // as in the pattern
+  std::int64_t key_value_heads = 0;  // as in the pattern, and so are these
+  std::int64_t block = 1;
+  bool receiver_quantises = false;
 
   friend bool operator==(const RefitTensor&, const RefitTensor&) = default;
 };

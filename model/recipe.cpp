@@ -1,5 +1,7 @@
 #include "model/recipe.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "model/nemo_rl_rules.hpp"
@@ -80,6 +82,47 @@ TrainSpec read_train(const RecipeSettings& settings, int gpus) {
   return train;
 }
 
+/// What NeMo RL's rules 12 to 17 accept: BF16, blockwise FP8 on both sides, BF16 that becomes MXFP8.
+struct RecipePrecision {
+  WirePrecision wire = WirePrecision::bf16;
+  bool receiver_quantises = false;
+  std::string assumption;
+};
+
+bool keeps_attention(const std::vector<std::string>& ignored) {
+  const auto lists = [&](std::string_view word) {
+    return std::find(ignored.begin(), ignored.end(), word) != ignored.end();
+  };
+  return lists("self_attn") || (lists("q_proj") && lists("k_proj") && lists("v_proj") && lists("o_proj"));
+}
+
+RecipePrecision read_precision(const RecipeSettings& settings) {
+  RecipePrecision read;
+  if (settings.text(vllm_key("precision")).value_or("auto") != "fp8") return read;
+  const bool stores_fp8 = settings.is_true(megatron_key("fp8_cfg.fp8_param"));
+  const bool reads_mx = settings.is_true(vllm_key("is_mx"));
+  const std::vector<std::string> ignored = settings.items(vllm_key("quantization_ignored_layer_kws"));
+  const std::string others = ignored.empty() || keeps_attention(ignored)
+                                 ? ""
+                                 : fmt::format("; {} is not modelled: {} count as quantised",
+                                               vllm_key("quantization_ignored_layer_kws"),
+                                               printable(fmt::format("{}", fmt::join(ignored, ", "))));
+  if (stores_fp8 && !reads_mx && settings.text(megatron_key("fp8_cfg.fp8_recipe")) == "blockwise") {
+    const bool attention = keeps_attention(ignored);
+    read.wire = attention ? WirePrecision::fp8_bf16_attention : WirePrecision::fp8;
+    read.assumption = fmt::format("blockwise FP8 on both sides: scales travel as misc{}{}",
+                                  attention ? ", attention as BF16" : "", others);
+  } else if (!stores_fp8 && reads_mx && settings.text("policy.precision") == "bfloat16") {
+    read.receiver_quantises = true;
+    read.assumption =
+        fmt::format("BF16 on the wire, which generation quantises to MXFP8 on receipt{}{}",
+                    keeps_attention(ignored) ? " (attention, too, is counted in MXFP8)" : "", others);
+  } else {
+    read.assumption = "generation in fp8, by a combination that NeMo RL refuses: sizes are those of BF16";
+  }
+  return read;
+}
+
 std::map<std::string, Location> names_of(const RecipeSettings& settings, bool colocated) {
   std::map<std::string, Location> names;
   for (const auto& [ours, theirs] : std::map<std::string, std::string>{
@@ -94,6 +137,8 @@ std::map<std::string, Location> names_of(const RecipeSettings& settings, bool co
            {"generate.gpus", colocated ? "cluster.num_nodes" : resources_key("num_nodes")},
            {"generate.tp", vllm_key("tensor_parallel_size")},
            {"generate.ep", vllm_key("expert_parallel_size")},
+           {"model.dtype", vllm_key("precision")},
+           {"generate.quantize", vllm_key("is_mx")},
            {"fabric", "cluster.gpus_per_node"},
            {"fabric.hosts", "cluster.num_nodes"}}) {
     names[ours] = settings.where(theirs);
@@ -107,10 +152,8 @@ void list_assumptions(const RecipeSettings& settings, const Cluster& cluster, In
   input.assumptions.push_back(fmt::format("hosts 0 to {} train, hosts {} to {} generate, {} GPUs each",
                                           train - 1, train, train + generate - 1, per_host));
   for (std::string& line : common_assumptions(input.scenario)) input.assumptions.push_back(std::move(line));
-  const std::string precision = settings.text(vllm_key("precision")).value_or("auto");
-  if (precision == "fp8") {
-    input.assumptions.push_back("generation in fp8: sizes are those of BF16 on the wire, without scales");
-  }
+  const RecipePrecision precision = read_precision(settings);
+  if (!precision.assumption.empty()) input.assumptions.push_back(precision.assumption);
 }
 
 void list_notes(const RecipeSettings& settings, Input& input) {
@@ -130,11 +173,12 @@ void make_scenario(const RecipeSettings& settings, const Cluster& cluster, const
   draft.fabric.hosts = (cluster.train_gpus + cluster.generate_gpus) / cluster.gpus_per_host;
   draft.fabric.nic_bandwidth = Bandwidth{50'000'000'000};
   draft.model =
-      ModelSpec{"config.json", Dtype::bf16,
+      ModelSpec{"config.json", read_precision(settings).wire,
                 settings.text(megatron_key("mtp_num_layers")).value_or("0") != "0", false, std::nullopt};
   draft.train = read_train(settings, cluster.train_gpus);
   draft.generate = GenerateSpec{cluster.generate_gpus, settings.size(vllm_key("tensor_parallel_size")),
                                 settings.size(vllm_key("expert_parallel_size")), std::nullopt};
+  draft.generate->quantize_mxfp8 = read_precision(settings).receiver_quantises;
   draft.calibration = "h100-ib400";
   input.scenario = complete_scenario(draft, model, overrides, names_of(settings, cluster.colocated));
 }

@@ -14,6 +14,15 @@ constexpr int max_files = 16;
 constexpr int max_references = 8;
 constexpr std::size_t max_bases = 16;
 
+std::vector<std::string> plain_items(const YamlNode& node) {
+  std::vector<std::string> texts;
+  if (node.kind != YamlNode::Kind::list) return texts;
+  for (const YamlNode& item : node.children) {
+    if (item.kind == YamlNode::Kind::scalar) texts.push_back(item.text);
+  }
+  return texts;
+}
+
 }  // namespace
 
 RecipeSettings::RecipeSettings(const YamlDocument& document, const std::filesystem::path& file)
@@ -54,7 +63,7 @@ void RecipeSettings::merge(const YamlDocument& document, const YamlNode& mapping
       auto first = values_.lower_bound(below);
       while (first != values_.end() && first->first.starts_with(below)) first = values_.erase(first);
     }
-    values_[key] = {child.kind, child.text, YamlValue(document, child, key).where()};
+    values_[key] = {child.kind, child.text, YamlValue(document, child, key).where(), plain_items(child)};
     if (is_mapping) merge(document, child, key + '.');
   }
 }
@@ -103,6 +112,11 @@ std::optional<std::string> RecipeSettings::text(const std::string& key) const {
   const Value* value = resolve(key);
   if (value->kind == YamlNode::Kind::list) return "a list";
   return value->kind == YamlNode::Kind::mapping ? "a mapping" : printable(value->text);
+}
+
+std::vector<std::string> RecipeSettings::items(const std::string& key) const {
+  const Value* value = resolve(key);
+  return value == nullptr ? std::vector<std::string>{} : value->items;
 }
 
 std::optional<int> RecipeSettings::number(const std::string& key) const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/error.hpp"
 #include "model/yaml.hpp"
@@ -35,6 +36,8 @@ class RecipeSettings {
   bool is_true(const std::string& key) const;
   /// The text of a plain value; nullopt when unset. "a list" and "a mapping" stand for these.
   std::optional<std::string> text(const std::string& key) const;
+  /// The plain items of a list, in order; none for anything else.
+  std::vector<std::string> items(const std::string& key) const;
   /// A whole number from 1; nullopt when unset. Raises InputError for anything else.
   std::optional<int> number(const std::string& key) const;
   /// The same for a parallel size: 1 when unset.
@@ -45,6 +48,7 @@ class RecipeSettings {
     YamlNode::Kind kind = YamlNode::Kind::nothing;
     std::string text;
     Location where;
+    std::vector<std::string> items;
   };
 
   void read_defaults(const YamlDocument& document, const std::filesystem::path& file);

@@ -43,6 +43,8 @@ Refit resolve_model(const Scenario& scenario, Fabric fabric) {
   refit.generate_ranks = to_size(scenario.generate->gpus);
   refit.stages = scenario.train->pp;
   refit.totals = totals(inventory);
+  const ModelSpec& model = *scenario.model;
+  refit.wire = precision_totals(in_precision(inventory, model.precision), {model.mtp, model.vision});
   refit.gpu_of_rank = rank_places(scenario, refit.fabric);
   add_tensors(scenario, inventory, refit);
   return refit;
@@ -107,6 +109,23 @@ Bytes Refit::payload() const {
   Bytes sum;
   for (const RefitEntry& entry : tensors) sum += geometries[entry.geometry].source.bytes();
   return sum;
+}
+
+Bytes Refit::largest_live_share() const {
+  std::vector<std::vector<Bytes>> shares(geometries.size());  // per mesh position of the target
+  for (std::size_t i = 0; i < geometries.size(); ++i) {
+    for (const Region& region : geometries[i].target.regions())
+      shares[i].push_back(geometries[i].target.bytes(region));
+  }
+  std::vector<Bytes> of_rank(ranks());
+  for (const RefitEntry& entry : tensors) {
+    const std::vector<Rank>& mesh = geometries[entry.geometry].target.mesh.ranks;
+    for (std::size_t i = 0; i < mesh.size(); ++i) {
+      of_rank[entry.target_base.index() + mesh[i].index()] +=
+          live_bytes(entry.tensor, shares[entry.geometry][i]);
+    }
+  }
+  return of_rank.empty() ? Bytes{} : *std::max_element(of_rank.begin(), of_rank.end());
 }
 
 std::vector<InputFault> rank_faults(const Scenario& scenario, const Fabric& fabric) {

@@ -40,13 +40,16 @@ struct Refit {
   std::vector<Geometry> geometries;
   std::vector<RefitEntry> tensors;  // in transfer order; index = TensorId
   RefitSpec settings;
-  InventoryTotals totals;  // of the model; zero for bare tensors
+  InventoryTotals totals;  // of the model in BF16; zero for bare tensors
+  PrecisionTotals wire{};  // of what moves, as it travels; zero for bare tensors
 
   std::size_t ranks() const { return gpu_of_rank.size(); }
   const Geometry& geometry(TensorId tensor) const { return geometries[tensors[tensor.index()].geometry]; }
   GpuId gpu(Rank rank) const { return gpu_of_rank[rank.index()]; }
   /// Bytes of all tensors together, once each: the payload of this refit.
   Bytes payload() const;
+  /// The most bytes of weights that one target rank holds once they are loaded, where it may quantise them.
+  Bytes largest_live_share() const;
 };
 
 /// Bare tensors: the fabric has a GPU for each rank that is named.

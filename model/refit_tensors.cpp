@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/inventory.hpp"
+#include "model/precision.hpp"
 
 namespace isthmus {
 namespace {
@@ -45,6 +46,9 @@ Template make_template(const TensorPattern& pattern, const std::string& name,
   made.tensor.expert = pattern.experts > 0;
   made.tensor.parts = pattern.fused_experts ? 1 : std::max<std::int64_t>(pattern.experts, 1);
   made.tensor.key_value_heads = pattern.key_value_heads;
+  made.tensor.dtype = pattern.wire;
+  made.tensor.block = pattern.block;
+  made.tensor.receiver_quantises = pattern.receiver_quantises;
   return made;
 }
 
@@ -83,10 +87,6 @@ struct Place {
     return std::tuple(stage.at(static_cast<std::size_t>(home)), layer, pattern);
   }
 };
-
-bool takes_part(Role role, PayloadOptions options) {
-  return (role != Role::mtp || options.mtp) && (role != Role::vision || options.vision);
-}
 
 std::vector<Place> places(const Inventory& inventory, PayloadOptions options) {
   std::vector<Place> places;

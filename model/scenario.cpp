@@ -58,10 +58,9 @@ ModelSpec read_model(const YamlValue& value) {
   ModelSpec spec;
   spec.config = value.at("config").text("the path of a config.json, relative to the scenario");
   if (const auto dtype = value.find("dtype")) {
-    const std::string_view form = "bf16 or another dtype name";
-    const std::optional<Dtype> known = parse_dtype(dtype->text(form));
-    if (!known) dtype->refuse(form);
-    spec.dtype = *known;
+    const auto known = parse_wire_precision(dtype->text(wire_precision_form));
+    if (!known) dtype->refuse(wire_precision_form);
+    spec.precision = *known;
   }
   read_flag(value, "mtp", spec.mtp);
   read_flag(value, "vision", spec.vision);
@@ -89,12 +88,16 @@ TrainSpec read_train(const YamlValue& value) {
 }
 
 GenerateSpec read_generate(const YamlValue& value) {
-  value.allow_only({"gpus", "tp", "ep", "dp"});
+  value.allow_only({"gpus", "tp", "ep", "dp", "quantize"});
   GenerateSpec spec;
   spec.gpus = count(value.at("gpus"));
   read_count(value, "tp", spec.tp);
   read_count(value, "ep", spec.ep);
   read_count(value, "dp", spec.dp);
+  if (const auto quantize = value.find("quantize")) {
+    if (quantize->text("mxfp8") != "mxfp8") quantize->refuse("mxfp8");
+    spec.quantize_mxfp8 = true;
+  }
   return spec;
 }
 

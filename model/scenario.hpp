@@ -18,12 +18,13 @@
 #include "model/error.hpp"
 #include "model/fabric.hpp"
 #include "model/layout.hpp"
+#include "model/precision.hpp"
 
 namespace isthmus {
 
 struct ModelSpec {
-  std::string config;  // path relative to the scenario file
-  Dtype dtype = Dtype::bf16;
+  std::string config;                             // path relative to the scenario file
+  WirePrecision precision = WirePrecision::bf16;  // key `dtype`
   bool mtp = false;
   bool vision = false;
   std::optional<int> layers;  // fewer decoder layers than the configuration, for what-ifs
@@ -50,7 +51,8 @@ struct TrainSpec {
 struct GenerateSpec {
   int gpus = 0;
   int tp = 1, ep = 1;
-  std::optional<int> dp;  // engines; unset means gpus / tp
+  std::optional<int> dp;        // engines; unset means gpus / tp
+  bool quantize_mxfp8 = false;  // `quantize: mxfp8`: BF16 on the wire, quantised on receipt
   friend bool operator==(const GenerateSpec&, const GenerateSpec&) = default;
 };
 

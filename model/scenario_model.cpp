@@ -22,6 +22,27 @@ void keep_layers(Inventory& inventory, int layers) {
   inventory.layers = layers;
 }
 
+/// What the precisions ask of the model: BF16 where the receiver quantises, whole groups in each row.
+std::vector<InputFault> precision_faults(const Scenario& scenario, const Inventory& inventory) {
+  const ModelSpec& model = *scenario.model;
+  const bool receiver = scenario.generate->quantize_mxfp8;
+  std::vector<InputFault> faults;
+  if (receiver && model.precision != WirePrecision::bf16) {
+    faults.push_back({scenario.at("generate.quantize"),
+                      fmt::format("mxfp8 beside model.dtype {}", to_string(model.precision)),
+                      "it with model.dtype bf16 only", "leave it out, or model.dtype bf16"});
+    return faults;
+  }
+  if (!receiver && model.precision != WirePrecision::mxfp8) return faults;
+  const TensorPattern* const broken = first_broken_group(inventory, {model.mtp, model.vision});
+  if (broken == nullptr) return faults;
+  faults.push_back(
+      {scenario.at(receiver ? "generate.quantize" : "model.dtype"), "mxfp8",
+       fmt::format("it with rows of whole groups of {} (those of {} are not)", mxfp8_group, broken->name),
+       receiver ? "leave it out" : "bf16 or fp8"});
+  return faults;
+}
+
 }  // namespace
 
 Inventory read_full_inventory(const Scenario& scenario) {
@@ -37,9 +58,7 @@ Inventory read_full_inventory(const Scenario& scenario) {
 std::vector<InputFault> model_faults(const Scenario& scenario, const Inventory& full) {
   const ModelSpec& model = *scenario.model;
   std::vector<InputFault> faults;
-  if (model.dtype != Dtype::bf16) {
-    faults.push_back({scenario.at("model.dtype"), std::string(to_string(model.dtype)), "bf16", "bf16"});
-  }
+  for (InputFault& fault : precision_faults(scenario, full)) faults.push_back(std::move(fault));
   if (model.layers && (*model.layers < 1 || *model.layers > full.layers)) {
     faults.push_back({scenario.at("model.layers"), fmt::format("{}", *model.layers),
                       fmt::format("1 to {} (the configuration's layers)", full.layers),
@@ -56,8 +75,10 @@ Inventory cut_inventory(const Scenario& scenario, Inventory full) {
 
 std::vector<RefitTensor> list_tensors(const Scenario& scenario, const Inventory& inventory) {
   const BulkRule& rule = scenario.refit.bulk;
+  Inventory travelling = in_precision(inventory, scenario.model->precision);
+  if (scenario.generate->quantize_mxfp8) mark_receiver_quantises(travelling);
   std::vector<RefitTensor> tensors = refit_tensors(
-      inventory, {scenario.model->mtp, scenario.model->vision}, [&rule](const TensorPattern& pattern) {
+      travelling, {scenario.model->mtp, scenario.model->vision}, [&rule](const TensorPattern& pattern) {
         return rule.kind == BulkRule::Kind::all || pattern.role == Role::bulk;
       });
   std::vector<std::regex> expressions;
@@ -65,7 +86,6 @@ std::vector<RefitTensor> list_tensors(const Scenario& scenario, const Inventory&
     for (const std::string& pattern : rule.patterns) expressions.emplace_back(pattern);
   }
   for (RefitTensor& tensor : tensors) {
-    tensor.dtype = scenario.model->dtype;
     if (rule.kind != BulkRule::Kind::match) continue;
     const bool bulk = std::any_of(
         expressions.begin(), expressions.end(),

@@ -59,7 +59,7 @@ std::string fabric(const FabricSpec& spec) {
 
 std::string model(const ModelSpec& spec) {
   return fmt::format("model: {{config: {}, dtype: {}, mtp: {}, vision: {}{}}}\n", scalar(spec.config),
-                     to_string(spec.dtype), spec.mtp, spec.vision, optional_key("layers", spec.layers));
+                     to_string(spec.precision), spec.mtp, spec.vision, optional_key("layers", spec.layers));
 }
 
 std::string train(const TrainSpec& spec) {
@@ -71,8 +71,8 @@ std::string train(const TrainSpec& spec) {
 }
 
 std::string generate(const GenerateSpec& spec) {
-  return fmt::format("generate: {{gpus: {}, tp: {}, ep: {}{}}}\n", spec.gpus, spec.tp, spec.ep,
-                     optional_key("dp", spec.dp));
+  return fmt::format("generate: {{gpus: {}, tp: {}, ep: {}{}{}}}\n", spec.gpus, spec.tp, spec.ep,
+                     optional_key("dp", spec.dp), spec.quantize_mxfp8 ? ", quantize: mxfp8" : "");
 }
 
 std::string side(std::string_view name, const std::optional<SideRanks>& ranks) {

@@ -44,11 +44,9 @@ void note_experts(const Scenario& scenario, const Inventory& inventory, std::vec
     notes.push_back(fmt::format("{} is not set: Megatron-LM takes it as tp = {}, not as 1",
                                 scenario.at("train.etp").key, train.tp));
   }
-  const auto is_expert = [](const TensorPattern& pattern) { return pattern.experts > 0; };
-  const auto is_bulk = [&](const TensorPattern& p) { return is_expert(p) && p.role == Role::bulk; };
-  const auto first = std::find_if(inventory.patterns.begin(), inventory.patterns.end(), is_expert);
-  const bool any = std::any_of(inventory.patterns.begin(), inventory.patterns.end(), is_bulk);
-  if (any || first == inventory.patterns.end() || scenario.refit.bulk.kind != BulkRule::Kind::ffn) return;
+  const auto first =
+      std::find_if(inventory.patterns.begin(), inventory.patterns.end(), is_expert_unknown_to_bulk_rule);
+  if (first == inventory.patterns.end() || scenario.refit.bulk.kind != BulkRule::Kind::ffn) return;
   notes.push_back(
       fmt::format("expert tensors such as {} have none of the names that the bulk rule knows "
                   "(gate_proj, up_proj, down_proj): they travel as misc",

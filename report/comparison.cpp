@@ -79,6 +79,8 @@ Comparison compare(const Refit& refit, const std::vector<Published>& published,
                    const Calibration& calibration, const std::vector<std::string>& names) {
   Comparison result{
       refit.name, calibration.name, refit.totals, refit.payload(), lower_bound(refit), published, {}};
+  result.wire = refit.wire;
+  result.live_bytes = refit.largest_live_share();
   std::vector<std::future<PolicyRow>> rows;
   for (const std::string& name : names) {
     rows.push_back(std::async(std::launch::async, [&, policy = find_policy(name)] {

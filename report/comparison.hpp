@@ -38,6 +38,8 @@ struct Comparison {
   LowerBound bound;
   std::vector<Published> published;
   std::vector<PolicyRow> policies;
+  PrecisionTotals wire{};
+  Bytes live_bytes{};  // the most that one target rank holds once its weights are loaded
 
   /// The fastest predicted policy; nullptr when none could be predicted.
   const PolicyRow* fastest() const;

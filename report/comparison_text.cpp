@@ -89,7 +89,7 @@ std::string to_table(const Comparison& comparison) {
   if (comparison.totals.parameters > 0) {
     text += fmt::format(" ({:.1f} billion parameters, bulk {:.2f} %)",
                         static_cast<double>(comparison.totals.parameters) * 1e-9,
-                        100 * comparison.totals.bulk_fraction());
+                        100 * comparison.wire.bulk_fraction());
   }
   text += fmt::format(", calibration {}\nno plan can be faster than {} ({})\n\n", comparison.calibration,
                       time_text(seconds(comparison.bound.time)),
@@ -132,6 +132,7 @@ std::string to_json(const Comparison& comparison) {
       {"parameters", comparison.totals.parameters},
       {"bytes", comparison.totals.bytes.value},
       {"payload_bytes", comparison.payload.value},
+      {"target_live_bytes", comparison.live_bytes.value},
       {"lower_bound_seconds", seconds(comparison.bound.time)},
       {"lower_bound_any_route_seconds", seconds(comparison.bound.any_route)},
       {"lower_bound_binding", comparison.bound.binding},

@@ -46,19 +46,6 @@ std::string to_text(const Verdict& verdict) {
   return text;
 }
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
-Json to_json(const TensorPattern& pattern) {
-  return {{"name", pattern.name},
-          {"shape", pattern.shape},
-          {"dtype", to_string(pattern.stored)},
-          {"role", to_string(pattern.role)},
-          {"count", pattern.count()},
-          {"parameters", pattern.count() * pattern.elements()}};
-}
-
 }  // namespace
 
 std::string bound_document(const Refit& refit, const LowerBound& bound, bool json) {
@@ -113,42 +100,6 @@ std::string verdict_document(const Refit& refit, const Verdicts& verdicts, bool 
   std::string text;
   for (const Verdict& verdict : verdicts.list) text += to_text(verdict);
   return text;
-}
-
-std::string inventory_document(const Inventory& inventory, bool tensors, bool json) {
-  const InventoryTotals sum = totals(inventory);
-  if (json) {
-    Json document{{"model", inventory.model},
-                  {"architecture", inventory.architecture},
-                  {"parameters", sum.parameters},
-                  {"bytes", sum.bytes.value},
-                  {"bulk_bytes", sum.bulk_bytes.value},
-                  {"misc_bytes", sum.misc_bytes.value},
-                  {"bulk_fraction", sum.bulk_fraction()},
-                  {"tensor_count", sum.tensor_count},
-                  {"payload_bytes", sum.payload_bytes.value},
-                  {"payload_bulk_fraction", sum.payload_bulk_fraction()}};
-    if (tensors) {
-      Json patterns = Json::array();
-      for (const TensorPattern& pattern : inventory.patterns) patterns.push_back(to_json(pattern));
-      document["tensors"] = std::move(patterns);
-    }
-    return document.dump(2) + "\n";
-  }
-  std::string text;
-  if (tensors) {
-    for (const TensorPattern& pattern : inventory.patterns) {
-      text += fmt::format("{:<70} {:<22} {:<6} {:<6} x {}\n", pattern.name, shape_text(pattern.shape),
-                          to_string(pattern.stored), to_string(pattern.role), pattern.count());
-    }
-    text += "\n";
-  }
-  return text + fmt::format(
-                    "{} ({}): {} parameters in {} tensors, {} bytes in BF16, bulk {:.2f} %\n"
-                    "payload of a refit (with vision, without MTP): {} bytes, bulk {:.2f} %\n",
-                    inventory.model, inventory.architecture, sum.parameters, sum.tensor_count,
-                    sum.bytes.value, 100 * sum.bulk_fraction(), sum.payload_bytes.value,
-                    100 * sum.payload_bulk_fraction());
 }
 
 }  // namespace isthmus::report

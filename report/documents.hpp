@@ -1,12 +1,11 @@
 #pragma once
-// What the smaller commands print, as text for people or as JSON (docs/json.md): bound, verify, inventory.
+// What the smaller commands print, as text for people or as JSON (docs/json.md): bound, verify.
 // Each document ends with a newline; the JSON carries every number of the text.
 // Sizes are bytes, times seconds.
 
 #include <string>
 #include <vector>
 
-#include "model/inventory.hpp"
 #include "model/refit.hpp"
 #include "planner/bound.hpp"
 #include "planner/check.hpp"
@@ -29,8 +28,5 @@ struct Verdicts {
 /// Plans with each named policy (all names must be known) and checks the plans.
 Verdicts verify(const Refit& refit, const std::vector<std::string>& policies);
 std::string verdict_document(const Refit& refit, const Verdicts& verdicts, bool json);
-
-/// `tensors`: one line, or JSON entry, per name pattern.
-std::string inventory_document(const Inventory& inventory, bool tensors, bool json);
 
 }  // namespace isthmus::report

@@ -25,7 +25,7 @@ TEST(Scenario, whole_refit_is_read_with_defaults) {
   const Scenario scenario = parsed(whole_refit);
   EXPECT_EQ(scenario.name, "small");
   EXPECT_EQ(scenario.model->config, "m.json");
-  EXPECT_EQ(scenario.model->dtype, Dtype::bf16);
+  EXPECT_EQ(scenario.model->precision, WirePrecision::bf16);
   EXPECT_EQ(*scenario.train, (TrainSpec{16, 1, 1, 8, 2, {}, {}, {}}));
   EXPECT_EQ(*scenario.generate, (GenerateSpec{16, 8, 1, {}}));
   EXPECT_EQ(scenario.train_ranks->hosts, (std::vector<int>{0, 1}));

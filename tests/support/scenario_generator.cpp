@@ -92,12 +92,14 @@ std::optional<SideRanks> side() {
 }
 
 void add_whole_refit(Scenario& scenario) {
-  const std::vector<Dtype> dtypes{Dtype::bf16, Dtype::fp8_e4m3};
-  scenario.model = ModelSpec{text(), one_of(dtypes), flip(), flip(), maybe_count(100)};
+  const std::vector<WirePrecision> precisions{WirePrecision::bf16, WirePrecision::fp8,
+                                              WirePrecision::fp8_bf16_attention, WirePrecision::mxfp8};
+  scenario.model = ModelSpec{text(), one_of(precisions), flip(), flip(), maybe_count(100)};
   scenario.train = TrainSpec{pick(1, 1'048'576), pick(1, 64),     pick(1, 64),      pick(1, 64),
                              pick(1, 64),        maybe_count(64), maybe_count(100), maybe_count(100)};
   if (flip()) scenario.train->layer_split = LayerSplit::proportional;
   scenario.generate = GenerateSpec{pick(1, 1'048'576), pick(1, 64), pick(1, 64), maybe_count(64)};
+  scenario.generate->quantize_mxfp8 = flip();
   scenario.train_ranks = side();
   scenario.generate_ranks = side();
 }
