@@ -59,6 +59,52 @@ TEST_F(CommandLine, inventory_prints_the_exact_totals) {
   EXPECT_EQ(nlohmann::json::parse(result.output)["parameters"], 671'026'419'200);
 }
 
+TEST_F(CommandLine, inventory_prints_patterns_tensors_and_precisions) {
+  const std::string inventory = "inventory " + (folder_.path() / "models/deepseek-v3.json").string();
+  EXPECT_NE(run(inventory).output.find("experts.{e}.gate_proj.weight "), std::string::npos);
+  EXPECT_NE(run(inventory + " --tensors").output.find("layers.3.mlp.experts.7.gate_proj.weight "),
+            std::string::npos);
+  const auto json = [&](const std::string& options) {
+    return nlohmann::json::parse(run(inventory + " --json " + options).output);
+  };
+  EXPECT_EQ(json("--dtype fp8")["bytes"], 673'150'582'112);
+  EXPECT_EQ(json("--dtype stored")["bytes"], 1'342'052'868'096);
+  EXPECT_EQ(json("--mtp")["payload_tensor_count"], 45'395 + 788);
+  EXPECT_EQ(json("--no-vision")["payload_vision"], false);
+  const ProgramResult unknown = run(inventory + " --dtype f16");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.errors.find("fp8-bf16-attention"), std::string::npos) << unknown.errors;
+}
+
+struct Shipped {
+  std::string name, settings;
+  std::string policies = "all";
+};
+
+// Sizes that keep blocks of 128 whole: DeepSeek's experts have 2048 rows, Qwen3-30B's 768, Qwen3-4B 9728. Of
+// the large models fewer layers and one simulated policy, for time.
+TEST_F(CommandLine, every_shipped_scenario_moves_in_every_precision) {
+  const std::vector<Shipped> scenarios{
+      {"deepseek-v3-h100", "--set model.layers=19 --set 'generate={gpus: 256, tp: 16}'", "balanced"},
+      {"qwen3-235b-h100", "--set model.layers=28 --set 'generate={gpus: 128, tp: 4}'", "balanced"},
+      {"qwen3-30b-a3b-h100", "--set 'generate={gpus: 16, tp: 2}'"},
+      {"qwen3-32b-h100", ""},
+      {"qwen3-32b-nvl72", ""},
+      {"qwen3-4b-h100", "--set 'generate={gpus: 8, tp: 4}'"}};
+  for (const Shipped& shipped : scenarios) {
+    for (const std::string precision : {"bf16", "fp8", "fp8-bf16-attention", "mxfp8"}) {
+      const std::string arguments =
+          fmt::format("{}/scenarios/{}.yaml {} --set model.dtype={}", project_folder().string(), shipped.name,
+                      shipped.settings, precision);
+      EXPECT_EQ(run("verify " + arguments).status, 0) << arguments;
+      EXPECT_EQ(run("bound " + arguments).status, 0) << arguments;
+      const ProgramResult result = run("simulate --json --policy " + shipped.policies + " " + arguments);
+      EXPECT_EQ(result.status, 0) << arguments << result.errors;
+      EXPECT_GT(nlohmann::json::parse(result.output)["target_live_bytes"], 0) << arguments;
+    }
+  }
+}
+
 struct BadInput {
   const char* name;
   const char* from;

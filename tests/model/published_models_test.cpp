@@ -1,6 +1,5 @@
 // The inventories of published models against published figures. The data lie outside the repository: in
 // $ISTHMUS_DATA, else in ../shared/data. Without them the tests are skipped.
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -11,22 +10,14 @@
 
 #include "model/checkpoint.hpp"
 #include "tests/model/families/family_testing.hpp"
+#include "tests/support/published_data.hpp"
 
 namespace isthmus {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path models_folder() {
-  const char* data = std::getenv("ISTHMUS_DATA");
-  return (data != nullptr ? fs::path(data) : fs::path(ISTHMUS_SOURCE_DIR).parent_path() / "shared" / "data") /
-         "models";
-}
-
-nlohmann::json expected_totals() {
-  std::ifstream file(models_folder() / "expected_totals.json");
-  return file ? nlohmann::json::parse(file) : nlohmann::json();
-}
+fs::path models_folder() { return data_folder() / "models"; }
 
 Inventory read_model(const std::string& model) {
   return read_model_config(models_folder() / model / "config.json");

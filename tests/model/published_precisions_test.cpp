@@ -84,12 +84,11 @@ TEST_F(PublishedPrecisions, bulk_shares_follow_to_the_printed_digit) {
     WirePrecision precision;
     double percent;
   };
-  for (const Share& share : {Share{"qwen3-4b", WirePrecision::bf16, 66.9},
-                             Share{"qwen3-30b-a3b", WirePrecision::bf16, 95.0},
-                             Share{"qwen3-30b-a3b", WirePrecision::fp8, 93.0},
-                             Share{"deepseek-v3", WirePrecision::bf16, 97.6},
-                             Share{"qwen3.5-397b-a17b", WirePrecision::bf16, 97.4},
-                             Share{"nemotron3-ultra-550b-a55b", WirePrecision::bf16, 93.8}}) {
+  for (const Share& share :
+       {Share{"qwen3-4b", WirePrecision::bf16, 66.9}, Share{"qwen3-30b-a3b", WirePrecision::bf16, 95.0},
+        Share{"qwen3-30b-a3b", WirePrecision::fp8, 93.0}, Share{"deepseek-v3", WirePrecision::bf16, 97.6},
+        Share{"qwen3.5-397b-a17b", WirePrecision::bf16, 97.4},
+        Share{"nemotron3-ultra-550b-a55b", WirePrecision::bf16, 93.8}}) {
     const PrecisionTotals sum = totals_in(share.model, share.precision, {false, true});
     EXPECT_NEAR(100 * sum.bulk_fraction(), share.percent, 0.05) << share.model;
   }

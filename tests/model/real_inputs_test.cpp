@@ -2,14 +2,12 @@
 // The files lie outside the repository: in $ISTHMUS_DATA, else in ../shared/data. Without them the tests are
 // skipped.
 
-#include <cstdlib>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "model/refit.hpp"
 #include "model/validation.hpp"
-#include "tests/support/project_files.hpp"
+#include "tests/support/published_data.hpp"
 
 namespace isthmus {
 namespace {
@@ -18,11 +16,6 @@ namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
-
-fs::path data_folder() {
-  const char* data = std::getenv("ISTHMUS_DATA");
-  return data != nullptr ? fs::path(data) : project_folder().parent_path() / "shared" / "data";
-}
 
 struct RealInput {
   std::string file, model;
@@ -124,6 +117,14 @@ TEST_F(RealInputs, deepseek_recipe_is_the_main_scenario) {
   const Refit expected = resolve(read_scenario(project_folder() / "scenarios/deepseek-v3-h100.yaml"));
   EXPECT_EQ(refit.geometries, expected.geometries);
   EXPECT_EQ(refit.gpu_of_rank, expected.gpu_of_rank);
+}
+
+TEST_F(RealInputs, a_recipe_with_mxfp8_generation_quantises_on_receipt) {
+  const RealInput mx = recipes().at(3);
+  const Input input = read(mx, "nemo_rl/recipes/llm/" + mx.file + ".yaml");
+  EXPECT_TRUE(require_scenario(input).generate->quantize_mxfp8);
+  EXPECT_EQ(require_scenario(input).model->precision, WirePrecision::bf16);
+  EXPECT_THAT(input.assumptions, Contains(HasSubstr("quantises to MXFP8 on receipt (attention, too,")));
 }
 
 TEST_F(RealInputs, ep32_of_nemotron_exceeds_the_fan_in_of_m2n) {

@@ -124,6 +124,40 @@ TEST_F(Recipe, names_its_own_keys_with_the_file_that_has_the_last_word) {
   EXPECT_EQ(inherited.line, 6);
 }
 
+TEST_F(Recipe, precision_is_what_both_sides_agree_on) {
+  const std::string vllm = "policy.generation.vllm_cfg.", fp8 = "policy.megatron_cfg.fp8_cfg";
+  const Override tp{vllm + "tensor_parallel_size", "16"}, reads{vllm + "precision", "fp8"};
+  const Override stores{fp8, "{fp8_param: true, fp8_recipe: blockwise}"}, mx{vllm + "is_mx", "true"};
+  const auto ignored = [&](const std::string& list) {
+    return Override{vllm + "quantization_ignored_layer_kws", list};
+  };
+  const auto wire = [this](const std::vector<Override>& overrides) {
+    return read(overrides).scenario.model->precision;
+  };
+  EXPECT_EQ(wire({tp}), WirePrecision::bf16);
+  EXPECT_EQ(wire({tp, reads, stores}), WirePrecision::fp8);
+  EXPECT_EQ(wire({tp, reads, stores, ignored("[q_proj, k_proj, v_proj, o_proj]")}),
+            WirePrecision::fp8_bf16_attention);
+  EXPECT_EQ(wire({tp, reads, stores, ignored("[a_proj]")}), WirePrecision::fp8);
+  EXPECT_THAT(read({tp, reads, stores, ignored("[a_proj]")}).assumptions,
+              Contains(HasSubstr("is not modelled: a_proj count as quantised")));
+  EXPECT_EQ(wire({tp, reads}), WirePrecision::bf16);  // nothing produces FP8: the rules refuse it
+  EXPECT_THAT(read({tp, reads}).assumptions, Contains(HasSubstr("NeMo RL refuses: sizes are those of BF16")));
+  const Scenario receiver = read({tp, reads, mx}).scenario;
+  EXPECT_EQ(receiver.model->precision, WirePrecision::bf16);
+  EXPECT_TRUE(receiver.generate->quantize_mxfp8);
+  EXPECT_FALSE(read({tp}).scenario.generate->quantize_mxfp8);
+}
+
+TEST_F(Recipe, precision_that_cuts_blocks_is_a_fault_of_the_recipe) {
+  const Input input = read({{"policy.generation.vllm_cfg.precision", "fp8"},
+                            {"policy.megatron_cfg.fp8_cfg", "{fp8_param: true, fp8_recipe: blockwise}"}});
+  const Validation validation = validate(input);  // TP32 leaves 64 rows of DeepSeek's experts
+  ASSERT_EQ(validation.violations.size(), 1U);
+  EXPECT_EQ(validation.violations.front().where.key, "policy.generation.vllm_cfg.tensor_parallel_size");
+  EXPECT_EQ(validation.violations.front().change, "16");
+}
+
 TEST_F(Recipe, etp_of_null_is_unset_and_missing_is_1) {
   const std::string etp = "policy.megatron_cfg.expert_tensor_parallel_size";
   EXPECT_EQ(read({{etp, "null"}}).scenario.train->etp, std::nullopt);
@@ -209,6 +243,15 @@ TEST(RecipeSettings, merge_mappings_key_by_key_and_replace_all_else) {
   EXPECT_TRUE(settings.unset("c"));
   EXPECT_TRUE(settings.missing("c.d"));
   EXPECT_EQ(settings.number("e.f"), 6);
+}
+
+TEST(RecipeSettings, items_of_a_list_are_its_plain_ones) {
+  const TemporaryFolder folder;
+  const RecipeSettings settings = settings_of(folder, "a: [x, {y: 1}, z]\nb: x\nc: ${a}\n");
+  EXPECT_EQ(settings.items("a"), (std::vector<std::string>{"x", "z"}));
+  EXPECT_EQ(settings.items("c"), settings.items("a"));
+  EXPECT_TRUE(settings.items("b").empty());
+  EXPECT_TRUE(settings.items("none").empty());
 }
 
 TEST(RecipeSettings, of_a_list_of_defaults_take_the_last) {

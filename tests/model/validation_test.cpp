@@ -35,14 +35,15 @@ TEST(Validation, main_scenario_keeps_every_set_of_rules) {
 }
 
 TEST(Validation, lists_every_violation_at_once) {
-  const Validation validation = validated({{"model.dtype", "f16"},
+  const Validation validation = validated({{"model.dtype", "fp8"},
+                                           {"generate.quantize", "mxfp8"},
                                            {"train.gpus", "250"},
                                            {"train.ep", "12"},
                                            {"train.layers_first", "4"},
                                            {"generate.tp", "48"},
                                            {"fabric.hosts", "32"}});
   EXPECT_THAT(keys_of(validation),
-              ElementsAre("model.dtype", "train.gpus", "train.gpus", "train.ep", "generate.gpus",
+              ElementsAre("generate.quantize", "train.gpus", "train.gpus", "train.ep", "generate.gpus",
                           "generate.dp", "ranks.generate.hosts", "train.layers_first", "generate.tp"));
 }
 
