@@ -87,8 +87,12 @@ void judge_tensors(const Scenario& scenario, Validation& validation) {
   }
 }
 
-/// Of a scenario, what a recipe's rules 7 and 18 say (18 is one of the general rules).
+/// Of a scenario, what a recipe's rules 7, 12 to 17 and 18 say (18 is one of the general rules).
 void judge_as_nemo_rl(const Scenario& scenario, Validation& validation) {
+  if (scenario.model && scenario.model->precision == WirePrecision::mxfp8) {
+    add(validation, {{scenario.at("model.dtype"), "mxfp8", "bf16 or blockwise fp8 (nothing trains in MXFP8)",
+                      "bf16, with generate.quantize: mxfp8"}});
+  }
   if (!scenario.train || scenario.train->etp.value_or(1) == 1) return;
   add(validation, {{scenario.at("train.etp"), fmt::format("{}", *scenario.train->etp), "1, or unset", "1"}});
 }

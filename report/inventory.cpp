@@ -176,10 +176,11 @@ std::string extras_text(PayloadOptions payload) {
 
 std::string totals_text(const Inventory& travelling, const InventoryView& view, const Figures& figures) {
   const PrecisionTotals &main = figures.main, &payload = figures.payload;
-  std::string text = fmt::format(
-      "{} ({}): {} parameters in {} tensors, {} bytes in {}: bulk {}, misc {}; bulk {:.2f} %\n",
-      travelling.model, travelling.architecture, figures.parameters, main.tensor_count, main.bytes.value,
-      view.form, main.bulk_bytes.value, main.misc_bytes.value, 100 * main.bulk_fraction());
+  std::string text =
+      fmt::format("{} ({}): {} parameters in {} tensors, {} bytes {}: bulk {}, misc {}; bulk {:.2f} %\n",
+                  travelling.model, travelling.architecture, figures.parameters, main.tensor_count,
+                  main.bytes.value, view.form == "stored" ? "as stored" : "in " + view.form,
+                  main.bulk_bytes.value, main.misc_bytes.value, 100 * main.bulk_fraction());
   if (main.scale_tensor_count > 0) {
     text += fmt::format("of which scales: {} bytes in {} tensors\n", main.scale_bytes.value,
                         main.scale_tensor_count);

@@ -145,6 +145,12 @@ TEST(Validation, of_a_scenario_as_nemo_rl_has_no_expert_tensor_parallelism) {
   EXPECT_TRUE(validated({{"train", train}}).valid());
 }
 
+TEST(Validation, of_a_scenario_as_nemo_rl_quantises_to_mxfp8_on_receipt_only) {
+  EXPECT_THAT(keys_of(validated({{"model.dtype", "mxfp8"}}, RuleSet::nemo_rl)), ElementsAre("model.dtype"));
+  EXPECT_TRUE(validated({{"model.dtype", "mxfp8"}}).valid());
+  EXPECT_TRUE(validated({{"generate.quantize", "mxfp8"}}, RuleSet::nemo_rl).valid());
+}
+
 TEST(Validation, as_nemo_rl_notes_what_m2n_would_refuse) {
   const std::string train = "{gpus: 256, ep: 32, etp: 1, pp: 8, layers_first: 7, layers_last: 6}";
   const Validation nemo = validated({{"train", train}}, RuleSet::nemo_rl);

@@ -29,6 +29,8 @@ TEST(DeepSeekV3, has_the_published_number_of_parameters_and_bulk_share) {
   EXPECT_EQ(result.totals.parameters, 671'026'419'200);
   EXPECT_EQ(result.totals.bytes.value, 1'342'052'838'400);
   EXPECT_EQ(result.payload, result.totals.bytes);
+  EXPECT_EQ(result.wire.bytes, result.totals.bytes);
+  EXPECT_EQ(result.wire.bulk_fraction(), result.totals.bulk_fraction());
   EXPECT_NEAR(result.totals.bulk_fraction(), 0.976262, 5e-7);
 }
 
