@@ -265,14 +265,14 @@ TEST(Precision, a_receiver_quantises_bf16_in_whole_groups_only) {
   ASSERT_EQ(beside_fp8.size(), 1U);
   EXPECT_EQ(beside_fp8[0].where.key, "generate.quantize");
   EXPECT_EQ(beside_fp8[0].found, "mxfp8 beside model.dtype fp8");
-  // rows of 2048 over 128 ranks are 16 elements long; training may cut groups, the receiver may not
+  // rows of 18432 over 128 ranks are 144 elements long; BF16 may cut groups, the receiver may not
   const auto over_128 = [](const std::string& quantize) {
     return main_scenario({{"generate", "{gpus: 128, tp: 128" + quantize + "}"}, {"fabric.hosts", "18"}});
   };
   const std::vector<InputFault> cut = faults_of(over_128(", quantize: mxfp8"));
   ASSERT_EQ(cut.size(), 1U);
   EXPECT_EQ(cut[0].where.key, "generate.tp");
-  EXPECT_THAT(cut[0].allowed, HasSubstr("whole blocks of 32 of 2048, dimension 1 of "));
+  EXPECT_THAT(cut[0].allowed, HasSubstr("whole blocks of 32 of 18432, dimension 1 of "));
   EXPECT_TRUE(faults_of(over_128("")).empty());
 }
 

@@ -89,9 +89,20 @@ TEST(Scenario, rates_and_sizes_carry_their_unit) {
             "GB or 2 GiB");
 }
 
+TEST(Scenario, precisions_are_read_by_name) {
+  EXPECT_EQ(parsed(replaced(whole_refit, "m.json", "m.json, dtype: fp8-bf16-attention")).model->precision,
+            WirePrecision::fp8_bf16_attention);
+  EXPECT_TRUE(
+      parsed(replaced(whole_refit, "gpus: 16, tp: 8", "gpus: 16, quantize: mxfp8")).generate->quantize_mxfp8);
+  EXPECT_EQ(fault_with("m.json", "m.json, dtype: f16"),
+            "s.yaml:2: model.dtype: found 'f16'; allowed: bf16, fp8, fp8-bf16-attention or mxfp8");
+  EXPECT_EQ(fault_with("gpus: 16, tp: 8", "gpus: 16, quantize: fp8"),
+            "s.yaml:5: generate.quantize: found 'fp8'; allowed: mxfp8");
+}
+
 TEST(Scenario, unknown_key_is_a_fault_that_names_the_closest_ones_first) {
   EXPECT_EQ(fault_with("gpus: 16, tp", "gpu: 16, tp"),
-            "s.yaml:5: generate.gpu: found an unknown key; allowed: gpus, tp, ep, dp");
+            "s.yaml:5: generate.gpu: found an unknown key; allowed: gpus, tp, ep, dp, quantize");
   EXPECT_EQ(fault_with("refit:\n", "refits:\n").substr(0, 65),
             "s.yaml:10: refits: found an unknown key; allowed: refit, ranks, t");
   EXPECT_EQ(fault_with("{hosts: 0-1}", "{host: 0-1}"),
