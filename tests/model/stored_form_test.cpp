@@ -23,7 +23,7 @@ class StoredFormTest : public ::testing::Test {
     return config;
   }
   StoredForm read(const nlohmann::json& config) const {
-    return read_stored_form(folder_.write("config.json", config.dump()));
+    return read_stored_form(folder.write("config.json", config.dump()));
   }
   std::string refusal(const nlohmann::json& config) const {
     try {
@@ -34,8 +34,8 @@ class StoredFormTest : public ::testing::Test {
     }
   }
 
-  nlohmann::json fp8_ = {{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};
-  TemporaryFolder folder_;
+  nlohmann::json fp8 = {{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};
+  TemporaryFolder folder;
 };
 
 TEST_F(StoredFormTest, without_a_quantization_is_the_stored_dtype) {
@@ -51,9 +51,9 @@ TEST_F(StoredFormTest, without_a_quantization_is_the_stored_dtype) {
 }
 
 TEST_F(StoredFormTest, of_fp8_leaves_out_what_the_list_names_and_what_lies_below_it) {
-  fp8_["modules_to_not_convert"] = {"lm_head", "model.layers.0.mlp", "model.layers.1.mlp.up"};
-  const Inventory inventory = testing::read_config(with(fp8_));
-  const Inventory stored = as_stored(inventory, read(with(fp8_)));
+  fp8["modules_to_not_convert"] = {"lm_head", "model.layers.0.mlp", "model.layers.1.mlp.up"};
+  const Inventory inventory = testing::read_config(with(fp8));
+  const Inventory stored = as_stored(inventory, read(with(fp8)));
   std::vector<int> plain, quantised;
   for (const TensorPattern& pattern : stored.patterns) {
     if (pattern.name != "model.layers.{l}.mlp.up_proj.weight") continue;
@@ -67,14 +67,14 @@ TEST_F(StoredFormTest, of_fp8_leaves_out_what_the_list_names_and_what_lies_below
 }
 
 TEST_F(StoredFormTest, of_any_other_kind_is_refused_with_its_key) {
-  EXPECT_EQ(refusal(with(fp8_)), "accepted");
+  EXPECT_EQ(refusal(with(fp8)), "accepted");
   EXPECT_THAT(refusal(with({{"quant_method", "mxfp4"}})),
               HasSubstr("quantization_config.quant_method: found \"mxfp4\"; allowed: \"fp8\""));
   EXPECT_THAT(refusal(with({{"quant_method", "fp8"}})),
               HasSubstr("quantization_config.weight_block_size: found nothing"));
   EXPECT_THAT(refusal(with("fp8")), HasSubstr("quantization_config: found \"fp8\""));
-  fp8_["modules_to_not_convert"] = {1};
-  EXPECT_THAT(refusal(with(fp8_)), HasSubstr("modules_to_not_convert"));
+  fp8["modules_to_not_convert"] = {1};
+  EXPECT_THAT(refusal(with(fp8)), HasSubstr("modules_to_not_convert"));
   EXPECT_THAT(refusal({{"a.weight", {{"shape", {1}}, {"dtype", "BF16"}}}}), HasSubstr("no configuration"));
 }
 
