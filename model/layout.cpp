@@ -185,7 +185,9 @@ Region Layout::region(std::size_t mesh_index) const {
   Region result = whole(shape);
   const std::vector<std::int64_t> at = coordinates(mesh, mesh_index);
   for (std::size_t dimension = 0; dimension < shape.size(); ++dimension) {
-    Piece piece{0, shape[dimension]};
+    const std::int64_t extent = frame ? frame->extent[dimension] : shape[dimension];
+    const std::int64_t origin = frame ? frame->origin[dimension] : 0;
+    Piece piece{0, extent};
     std::int64_t count = 1, index = 0;  // the axes on this dimension, flattened row-major
     for (std::size_t axis = 0; axis < placements.size(); ++axis) {
       if (placements[axis].dimension != static_cast<int>(dimension)) continue;
@@ -193,9 +195,9 @@ Region Layout::region(std::size_t mesh_index) const {
       count *= mesh.shape[axis];
       index = index * mesh.shape[axis] + at[axis];
     }
-    if (chunk_rule != ChunkRule::ceil) piece = even_or_balanced(shape[dimension], count, index);
-    result.begin[dimension] = piece.begin;
-    result.end[dimension] = piece.end;
+    if (chunk_rule != ChunkRule::ceil) piece = even_or_balanced(extent, count, index);
+    result.begin[dimension] = std::clamp<std::int64_t>(piece.begin - origin, 0, shape[dimension]);
+    result.end[dimension] = std::clamp<std::int64_t>(piece.end - origin, 0, shape[dimension]);
   }
   return result;
 }
@@ -228,16 +230,32 @@ void mesh_faults(const Layout& layout, std::vector<std::string>& found) {
     found.push_back(fmt::format("rank {} stands twice in the mesh", repeated->value));
 }
 
+void frame_faults(const Layout& layout, std::vector<std::string>& found) {
+  if (!layout.frame) return;
+  const Frame& frame = *layout.frame;
+  if (frame.extent.size() != layout.shape.size() || frame.origin.size() != layout.shape.size()) {
+    found.push_back(fmt::format("a frame of {} extents and {} origins for {} dimensions", frame.extent.size(),
+                                frame.origin.size(), layout.shape.size()));
+    return;
+  }
+  for (std::size_t d = 0; d < layout.shape.size(); ++d) {
+    if (frame.origin[d] >= 0 && frame.origin[d] <= frame.extent[d] - layout.shape[d]) continue;
+    found.push_back(fmt::format("dimension {}: {} elements at {} do not fit a frame of {}", d,
+                                layout.shape[d], frame.origin[d], frame.extent[d]));
+  }
+}
+
 void divisibility_faults(const Layout& layout, std::vector<std::string>& found) {
   for (std::size_t dimension = 0; dimension < layout.shape.size(); ++dimension) {
     std::int64_t count = 1;
     for (std::size_t axis = 0; axis < layout.placements.size(); ++axis) {
       if (layout.placements[axis].dimension == static_cast<int>(dimension)) count *= layout.mesh.shape[axis];
     }
-    if (count > 0 && layout.shape[dimension] % count != 0) {
+    const std::int64_t extent = layout.frame ? layout.frame->extent[dimension] : layout.shape[dimension];
+    if (count > 0 && extent % count != 0) {
       found.push_back(
           fmt::format("dimension {} of {} elements is not divided by its {} shards (chunk_rule even)",
-                      dimension, layout.shape[dimension], count));
+                      dimension, extent, count));
     }
   }
 }
@@ -265,6 +283,7 @@ std::vector<std::string> faults(const Layout& layout) {
     }
   }
   mesh_faults(layout, found);
+  frame_faults(layout, found);
   if (found.empty() && layout.chunk_rule == ChunkRule::even) divisibility_faults(layout, found);
   return found;
 }

@@ -3,6 +3,9 @@
 // mesh axis either shards one tensor dimension or replicates. From this follows one Region (box of global
 // element indices) per mesh coordinate.
 // Invariant: two regions of one layout are equal or disjoint, and all regions together cover the tensor.
+// A frame is the larger index space that the shards cut where engines hold more than the tensor: a padded
+// vocabulary, or expert slots of which the tensor fills some. A rank's region is its piece of the frame,
+// less what lies outside the tensor; so it may be empty.
 // Chunk rules: how n elements are cut over k coordinates.
 //   even      k divides n, piece i = [i n/k, (i+1) n/k); axes on one dimension are flattened row-major
 //   ceil      c = ceil(n/k), piece i = [min(n, i c), min(n, (i+1) c)); axes one after the other (torch.chunk)
@@ -72,12 +75,19 @@ struct Mesh {
 /// Ranks first, first + 1, ... in row-major order.
 Mesh contiguous_mesh(std::vector<std::int64_t> shape, Rank first);
 
+/// Per dimension the extent that shards cut, and where the tensor begins in it.
+struct Frame {
+  std::vector<std::int64_t> extent, origin;
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
 struct Layout {
   std::vector<std::int64_t> shape;
   Dtype dtype = Dtype::bf16;
   Mesh mesh;
   std::vector<Placement> placements;  // one per mesh axis
   ChunkRule chunk_rule = ChunkRule::even;
+  std::optional<Frame> frame{};  // unset: the tensor itself
 
   Bytes bytes() const;                          // of the whole tensor
   Bytes bytes(const Region& region) const;      // of a part
@@ -87,8 +97,8 @@ struct Layout {
 };
 
 /// Every reason why `layout` is not a layout (empty when it is one): counts that do not match, dimensions out
-/// of range, repeated ranks, and under `even` a dimension that its shard count does not divide. One sentence
-/// each.
+/// of range, repeated ranks, a frame that does not hold the tensor, and under `even` a dimension (of the
+/// frame) that its shard count does not divide. One sentence each.
 std::vector<std::string> faults(const Layout& layout);
 
 }  // namespace isthmus

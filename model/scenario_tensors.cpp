@@ -83,9 +83,26 @@ Mesh read_mesh(const YamlValue& layout, Reader& reader) {
   return mesh;
 }
 
+/// `frame`: extents that the shards cut; `origin`: where the tensor begins in them, zeros unless given.
+void read_frame(const YamlValue& value, Layout& layout) {
+  const auto extents = value.find("frame");
+  const auto origins = value.find("origin");
+  if (origins && !extents) origins->refuse("origin without frame", "frame: the extents that the shards cut");
+  if (!extents) return;
+  Frame frame{{}, std::vector<std::int64_t>(layout.shape.size(), 0)};
+  for (const YamlValue& item : extents->items(max_dimensions))
+    frame.extent.push_back(item.integer(1, max_tensor_bytes));
+  if (origins) {
+    frame.origin.clear();
+    for (const YamlValue& item : origins->items(max_dimensions))
+      frame.origin.push_back(item.integer(0, max_tensor_bytes));
+  }
+  layout.frame = std::move(frame);
+}
+
 Layout read_layout(const YamlValue& value, const std::vector<std::int64_t>& shape, Dtype dtype,
                    Reader& reader) {
-  value.allow_only({"mesh", "first_rank", "ranks", "placements", "chunk_rule"});
+  value.allow_only({"mesh", "first_rank", "ranks", "placements", "chunk_rule", "frame", "origin"});
   Layout layout;
   layout.shape = shape;
   layout.dtype = dtype;
@@ -103,6 +120,7 @@ Layout read_layout(const YamlValue& value, const std::vector<std::int64_t>& shap
     if (!known) rule->refuse(form);
     layout.chunk_rule = *known;
   }
+  read_frame(value, layout);
   const std::vector<std::string> found = faults(layout);
   if (!found.empty()) throw InputError(value.where(), found.front());
   return layout;

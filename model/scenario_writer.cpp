@@ -80,16 +80,22 @@ std::string side(std::string_view name, const std::optional<SideRanks>& ranks) {
   return fmt::format("  {}: {{hosts: {}}}\n", name, ranges(ranks->hosts, [](int host) { return host; }));
 }
 
+std::string frame(const Layout& layout) {
+  if (!layout.frame) return "";
+  return fmt::format(", frame: [{}], origin: [{}]", fmt::join(layout.frame->extent, ", "),
+                     fmt::join(layout.frame->origin, ", "));
+}
+
 std::string layout(const Layout& layout) {
   std::vector<std::string> placements;
   for (const Placement placement : layout.placements) placements.push_back(to_string(placement));
   const std::vector<Rank>& ranks = layout.mesh.ranks;
   const std::string rank_texts = ranges(ranks, [](Rank rank) { return rank.value; });
   const bool contiguous = rank_texts.front() != '[';
-  return fmt::format("{{mesh: [{}], {}: {}, placements: [{}], chunk_rule: {}}}",
+  return fmt::format("{{mesh: [{}], {}: {}, placements: [{}], chunk_rule: {}{}}}",
                      fmt::join(layout.mesh.shape, ", "), contiguous ? "first_rank" : "ranks",
                      contiguous ? fmt::format("{}", ranks.front().value) : rank_texts,
-                     fmt::join(placements, ", "), to_string(layout.chunk_rule));
+                     fmt::join(placements, ", "), to_string(layout.chunk_rule), frame(layout));
 }
 
 std::string tensor(const TensorSpec& spec, std::string_view first_indent, std::string_view indent) {

@@ -234,6 +234,15 @@ TEST(Layout, even_flattens_two_axes_of_one_dimension_row_major) {
   EXPECT_EQ(layout.region(4), box({8, 0}, {10, 2}));
 }
 
+TEST(Layout, shards_cut_the_frame_and_hold_what_of_it_is_tensor) {  // 10 rows padded to 12, and 2 of 5 slots
+  const Layout padded{{10}, Dtype::u8, contiguous_mesh({4}, {0}), {{0}}, ChunkRule::even, Frame{{12}, {0}}};
+  EXPECT_EQ(padded.region(2), box({6}, {9}));
+  EXPECT_EQ(padded.region(3), box({9}, {10}));
+  const Layout slots{{2}, Dtype::u8, contiguous_mesh({2}, {0}), {{0}}, ChunkRule::balanced, Frame{{5}, {2}}};
+  EXPECT_EQ(slots.region(0), box({0}, {1}));
+  EXPECT_EQ(slots.region(1), box({1}, {2}));
+}
+
 TEST(Layout, counts_bytes_by_dtype) {
   const Layout layout{{3, 5}, Dtype::f32, contiguous_mesh({1}, {0}), {{}}, ChunkRule::even};
   EXPECT_EQ(layout.bytes(), Bytes{60});
@@ -285,6 +294,17 @@ TEST_F(LayoutFaults, name_a_dimension_that_even_shards_do_not_divide) {
   expect("dimension 1 of 7 elements is not divided by its 3 shards");
   layout_.chunk_rule = ChunkRule::ceil;
   EXPECT_TRUE(faults(layout_).empty());
+}
+
+TEST_F(LayoutFaults, name_a_frame_that_does_not_hold_the_tensor) {
+  layout_.frame = Frame{{10, 6}, {3, 0}};
+  expect("dimension 0: 8 elements at 3 do not fit a frame of 10");
+  layout_.frame = Frame{{12, 6}, {4, 0}};
+  EXPECT_TRUE(faults(layout_).empty());
+  layout_.frame = Frame{{9, 6}, {1, 0}};
+  expect("dimension 0 of 9 elements is not divided by its 2 shards");
+  layout_.frame = Frame{{8}, {0, 0}};
+  expect("a frame of 1 extents and 2 origins for 2 dimensions");
 }
 
 TEST_F(LayoutFaults, name_an_empty_dimension) {

@@ -60,6 +60,14 @@ Layout pick_layout(const std::vector<std::int64_t>& shape, Dtype dtype) {
     const bool sharded = pick(5) != 0;
     layout.placements.push_back({sharded ? static_cast<int>(pick(shape.size())) : Placement::replicated});
   }
+  if (pick(4) == 0) {  // padded in front, behind, or both
+    Frame frame{shape, {}};
+    for (std::int64_t& extent : frame.extent) {
+      frame.origin.push_back(static_cast<std::int64_t>(pick(3)));
+      extent += frame.origin.back() + static_cast<std::int64_t>(pick(3));
+    }
+    layout.frame = std::move(frame);
+  }
   layout.chunk_rule = pick(std::vector<ChunkRule>{ChunkRule::even, ChunkRule::ceil, ChunkRule::balanced});
   if (!faults(layout).empty()) layout.chunk_rule = pick(2) == 0 ? ChunkRule::ceil : ChunkRule::balanced;
   return layout;
@@ -118,14 +126,20 @@ Layout localised(Layout layout, Rank base) {
   return layout;
 }
 
+std::string frame_text(const Layout& layout) {
+  if (!layout.frame) return "";
+  return fmt::format(", frame: [{}], origin: [{}]", fmt::join(layout.frame->extent, ", "),
+                     fmt::join(layout.frame->origin, ", "));
+}
+
 std::string layout_text(const Layout& layout) {
   std::vector<std::string> placements;
   for (const Placement placement : layout.placements) placements.push_back(to_string(placement));
   std::vector<std::uint32_t> ranks;
   for (const Rank rank : layout.mesh.ranks) ranks.push_back(rank.value);
-  return fmt::format("{{mesh: [{}], ranks: [{}], placements: [{}], chunk_rule: {}}}",
+  return fmt::format("{{mesh: [{}], ranks: [{}], placements: [{}], chunk_rule: {}{}}}",
                      fmt::join(layout.mesh.shape, ", "), fmt::join(ranks, ", "), fmt::join(placements, ", "),
-                     to_string(layout.chunk_rule));
+                     to_string(layout.chunk_rule), frame_text(layout));
 }
 
 void add_traits(const Layout& layout, CaseTraits& traits) {

@@ -141,6 +141,14 @@ Layout layout(const std::vector<std::int64_t>& shape, Dtype dtype) {
   for (std::size_t axis = 0; axis < result.mesh.shape.size(); ++axis) {
     result.placements.push_back({pick(Placement::replicated, static_cast<int>(shape.size()) - 1)});
   }
+  if (pick(0, 3) == 0) {
+    Frame frame{shape, std::vector<std::int64_t>(shape.size(), 0)};
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      frame.origin[d] = pick<std::int64_t>(0, 3);
+      frame.extent[d] += frame.origin[d] + pick<std::int64_t>(0, 3);
+    }
+    result.frame = std::move(frame);
+  }
   result.chunk_rule = one_of<ChunkRule>({ChunkRule::even, ChunkRule::ceil, ChunkRule::balanced});
   if (!faults(result).empty()) result.chunk_rule = ChunkRule::balanced;
   return result;

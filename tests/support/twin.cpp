@@ -31,6 +31,10 @@ bool twin_holds(const Layout& layout, std::size_t position, const Element& eleme
   }
   for (std::size_t d = 0; d < element.size(); ++d) {
     std::int64_t index = element[d], length = layout.shape[d], wanted = 0, count = 1;
+    if (layout.frame) {
+      index += layout.frame->origin[d];
+      length = layout.frame->extent[d];
+    }
     for (std::size_t axis = 0; axis < coordinate.size(); ++axis) {
       if (layout.placements[axis].dimension != static_cast<int>(d)) continue;
       const std::int64_t size = layout.mesh.shape[axis];
