@@ -1,9 +1,12 @@
 #pragma once
-// Rank grids of the two engines and the layouts that follow from them, per tensor.
-// Training (Megatron-LM): two grids over the same ranks, pipeline stage outermost. Within a stage of n = gpus
-// / pp ranks the dense grid is [replicas = n / tp, tp], the expert grid [replicas = n / (ep etp), ep, etp];
-// the last axis varies fastest. Context parallelism replicates weights and is part of the replica axis.
-// Generation (vLLM): [engines, tp]; experts either over tp inside the engine, or whole ones over ep = tp.
+// Who holds which part of a refit tensor on either side: the layouts that follow from the engines' grids.
+// Training (Megatron-LM; model/rank_grid.hpp): within a stage of n = gpus / pp ranks the dense mesh is
+// [replicas, tp], the expert mesh [replicas, ep, etp]. Context parallelism replicates weights and is part of
+// the replica axis. FSDP cuts the replica axis into [replicas, shards] and shards every tensor once more, by
+// ceil; experts have n / (ep etp x those replicas) shards.
+// Generation (vLLM): engines of pp x tp ranks; within a stage dense [engines, tp], experts [.., ep, etp] over
+// consecutive ranks of the stage, dealt by the balanced rule as vLLM's linear map does.
+// k and v rows are whole heads: more ranks than heads repeat them. Vocabularies are padded, then cut evenly.
 // Axes of size 1 are dropped; a layout without axes keeps one of size 1.
 // The functions that end in _faults list every violation of their rules, in the order in which resolving a
 // scenario meets them; the others raise the first of them as InputError.
@@ -18,27 +21,19 @@
 
 namespace isthmus {
 
-/// Layers to pipeline stages by the scenario's layer_split (model/scenario.hpp).
-struct StageMap {
-  std::vector<int> layers;  // per stage
-  int stage_of(const RefitTensor& tensor) const;
-};
-
-/// train.layers_first, train.layers_last, train.pp: the rest of the layers must divide.
-std::vector<InputFault> stage_faults(const Scenario& scenario, int layers);
-StageMap stage_map(const Scenario& scenario, int layers);
-
-/// Sizes below 1, GPU counts that are no multiple of the grid, expert counts that do not divide, ep that is
-/// neither 1 nor tp on the generation side, dp that contradicts gpus / tp.
+/// Sizes below 1, GPU counts that are no multiple of the grid, expert counts that do not divide, orders that
+/// are none, dp that contradicts gpus / (tp pp).
 std::vector<InputFault> grid_faults(const Scenario& scenario, const Inventory& inventory);
 
-/// Dimensions that their shard count does not divide (train.tp, generate.tp, ...): one fault per key, naming
-/// the first tensor and how many others there are. Vocabulary dimensions are cut by the ceil rule instead
-/// (engines pad).
+/// Dimensions that their shard count does not divide (train.tp, generate.tp, ...), and heads that it neither
+/// divides nor repeats: one fault per key and rule, naming the first tensor and how many others there are.
 std::vector<InputFault> layout_faults(const Scenario& scenario, std::span<const RefitTensor> tensors);
 
-/// Layouts over local ranks 0 ... n - 1.
+/// etp of the generation side: as given, else tp (ep 1), tp / ep where whole, else 1.
+std::int64_t generate_etp(const GenerateSpec& generate);
+
+/// Local ranks of the tensor's training stage, and of the whole generation side, of which `stage` holds it.
 Layout train_layout(const Scenario& scenario, const RefitTensor& tensor);
-Layout generate_layout(const Scenario& scenario, const RefitTensor& tensor);
+Layout generate_layout(const Scenario& scenario, const RefitTensor& tensor, int stage = 0);
 
 }  // namespace isthmus

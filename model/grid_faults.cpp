@@ -1,12 +1,12 @@
-// The rules that the sizes of the grids must keep among themselves, and the split of layers over stages.
+// The rules that the sizes of the grids must keep among themselves.
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include "model/grid.hpp"
+#include "model/rank_grid.hpp"
 #include "model/scenario_reader.hpp"
 
 namespace isthmus {
@@ -50,6 +50,41 @@ class Judge {
   std::vector<InputFault> faults_;
 };
 
+void judge_order(const TrainSpec& train, std::int64_t dp, std::int64_t expert_dp, Judge& judge) {
+  constexpr std::string_view form = "tp, cp, ep, dp and pp in any order, joined by dashes, pp last";
+  if (!is_rank_order(train.order)) {
+    judge.add("train.order", fmt::format("'{}'", train.order), std::string(form), "tp-cp-ep-dp-pp");
+    return;
+  }
+  const std::int64_t tp = std::max(train.tp, train.etp.value_or(train.tp));
+  for (const auto& [axis, size] :
+       {std::pair<std::string_view, std::int64_t>("tp", tp),
+        std::pair<std::string_view, std::int64_t>("cp", train.cp),
+        std::pair<std::string_view, std::int64_t>("ep", train.ep),
+        std::pair<std::string_view, std::int64_t>("dp", std::max(dp, expert_dp))}) {
+    if (size == 1 || train.order.find(axis) != std::string::npos) continue;
+    judge.add("train.order", fmt::format("'{}' without {}, whose size is {}", train.order, axis, size),
+              std::string(form), fmt::format("{}-{}", axis, train.order));
+  }
+}
+
+/// Of the ranks that FSDP shards over: consecutive replicas, and for experts the same ranks.
+void judge_fsdp(const TrainSpec& train, std::int64_t replicas, bool experts, Judge& judge) {
+  if (train.fsdp == 1) return;
+  if (replicas % train.fsdp != 0) {
+    judge.add("train.fsdp", fmt::format("{}", train.fsdp),
+              fmt::format("a divisor of the {} replicas, gpus / (tp x pp)", replicas),
+              nearest_divisors(train.fsdp, replicas));
+    return;
+  }
+  const std::int64_t expert = std::int64_t{train.ep} * train.etp.value_or(train.tp);
+  const std::int64_t unit = std::int64_t{train.tp} * train.fsdp;
+  if (!experts || unit % expert == 0) return;
+  judge.add("train.fsdp", fmt::format("tp x fsdp = {}", unit),
+            fmt::format("a multiple of ep x etp = {}", expert),
+            fmt::format("tp x fsdp of {}", nearest_multiples(unit, expert)));
+}
+
 void judge_train(const TrainSpec& train, const Inventory& inventory, Judge& judge) {
   const std::int64_t etp = train.etp.value_or(train.tp);
   const std::int64_t dense = std::int64_t{train.tp} * train.cp * train.pp;
@@ -59,104 +94,70 @@ void judge_train(const TrainSpec& train, const Inventory& inventory, Judge& judg
   judge.multiple("train.gpus", train.gpus, dense, "tp x cp x pp", both);
   judge.multiple("train.gpus", train.gpus, expert, "etp x ep x pp", both);
   judge.expert_divisor("train.ep", train.ep, inventory.experts);
+  if (train.gpus % dense != 0 || train.gpus % expert != 0) return;  // the rest divides by these
+  judge_order(train, train.gpus / dense, inventory.experts > 0 ? train.gpus / expert : 1, judge);
+  judge_fsdp(train, train.gpus / (train.tp * std::int64_t{train.pp}), inventory.experts > 0, judge);
+}
+
+/// Experts on the generation side: ep x etp ranks of a stage share them; slots are dealt evenly.
+void judge_generate_experts(const GenerateSpec& generate, const Inventory& inventory, Judge& judge) {
+  if (generate.ep == 1) {
+    if (generate.etp && *generate.etp != generate.tp) {
+      judge.add("generate.etp", fmt::format("{}", *generate.etp),
+                fmt::format("tp = {} with ep 1", generate.tp), fmt::format("{}", generate.tp));
+    }
+    if (generate.redundant_experts == 0) return;
+    judge.add("generate.redundant_experts", fmt::format("{}", generate.redundant_experts),
+              "0 with ep 1 (every rank has a part of every expert)", "0");
+    return;
+  }
+  if (inventory.experts == 0) {
+    judge.add("generate.ep", fmt::format("{}", generate.ep), "1 (the model has no experts)", "1");
+    return;
+  }
+  const std::int64_t etp = generate_etp(generate), ranks = generate.gpus / generate.pp;
+  if (!generate.etp && generate.tp % generate.ep != 0 && generate.ep % generate.tp != 0) {
+    judge.add("generate.ep", fmt::format("{}", generate.ep),
+              fmt::format("a divisor or a multiple of tp = {}", generate.tp),
+              generate.ep < generate.tp ? nearest_divisors(generate.ep, generate.tp)
+                                        : nearest_multiples(generate.ep, generate.tp));
+  } else if (ranks % (generate.ep * etp) != 0) {
+    judge.add("generate.ep", fmt::format("ep x etp = {}", generate.ep * etp),
+              fmt::format("a divisor of the {} ranks, gpus / pp", ranks),
+              fmt::format("ep x etp of {}", nearest_divisors(generate.ep * etp, ranks)));
+  }
+  if (generate.ep > inventory.experts + generate.redundant_experts) {
+    judge.add("generate.ep", fmt::format("{}", generate.ep),
+              fmt::format("at most the {} experts", inventory.experts), fmt::format("{}", inventory.experts));
+  }
+  const std::int64_t copies = generate.redundant_experts, slots = inventory.experts + copies;
+  if (copies == 0) return;
+  if (copies > inventory.experts) {
+    judge.add("generate.redundant_experts", fmt::format("{}", copies),
+              fmt::format("at most the {} experts", inventory.experts), fmt::format("{}", inventory.experts));
+  } else if (slots % generate.ep != 0) {
+    judge.add("generate.redundant_experts", fmt::format("{} slots", slots),
+              fmt::format("a multiple of ep = {}", generate.ep),
+              fmt::format("{} slots", nearest_multiples(slots, generate.ep)));
+  }
 }
 
 void judge_generate(const GenerateSpec& generate, const Inventory& inventory, Judge& judge) {
-  judge.multiple("generate.gpus", generate.gpus, generate.tp, "tp", generate.tp);
-  if (generate.dp && *generate.dp != generate.gpus / generate.tp) {
-    const std::int64_t needed = std::int64_t{*generate.dp} * generate.tp;
-    judge.add("generate.dp", fmt::format("{}", *generate.dp),
-              fmt::format("gpus / tp = {}", generate.gpus / generate.tp),
-              fmt::format("{}, or {} GPUs for {} engines of {} ranks", generate.gpus / generate.tp, needed,
-                          *generate.dp, generate.tp));
+  const std::int64_t engine = std::int64_t{generate.tp} * generate.pp;
+  const std::string_view formula = generate.pp == 1 ? "tp" : "tp x pp";
+  judge.multiple("generate.gpus", generate.gpus, engine, formula, engine);
+  const std::int64_t engines = generate.gpus / engine;
+  if (generate.dp && *generate.dp != engines) {
+    const std::int64_t needed = *generate.dp * engine;
+    judge.add(
+        "generate.dp", fmt::format("{}", *generate.dp),
+        fmt::format("gpus / {} = {}", generate.pp == 1 ? "tp" : "(tp x pp)", engines),
+        fmt::format("{}, or {} GPUs for {} engines of {} ranks", engines, needed, *generate.dp, engine));
   }
-  if (generate.ep != 1 && generate.ep != generate.tp) {
-    const bool near_tp = std::abs(generate.ep - generate.tp) < generate.ep - 1;
-    judge.add("generate.ep", fmt::format("{}", generate.ep), fmt::format("1 or tp = {}", generate.tp),
-              near_tp ? fmt::format("{} or 1", generate.tp) : fmt::format("1 or {}", generate.tp));
-  }
-  judge.expert_divisor("generate.ep", generate.ep, inventory.experts);
-}
-
-/// True when `layers` fill the stages with these numbers on the outer ones.
-bool fits(int layers, int stages, std::optional<int> first, std::optional<int> last) {
-  const int rest = layers - first.value_or(0) - last.value_or(0);
-  const int even_stages = stages - (first ? 1 : 0) - (last ? 1 : 0);
-  if (rest < 0 || even_stages < 0) return false;
-  return even_stages == 0 ? rest == 0 : rest % even_stages == 0;
-}
-
-/// The layers of one outer stage closest to what it has (or would have evenly) that make the rest divide.
-std::string nearest_split(const TrainSpec& train, int layers) {
-  const bool move_first = train.layers_first || !train.layers_last;
-  const int start = move_first ? train.layers_first.value_or((layers + train.pp - 1) / train.pp)
-                               : train.layers_last.value_or(0);
-  for (int distance = 0; distance <= layers; ++distance) {
-    for (const int number : {start - distance, start + distance}) {
-      const std::optional<int> first = move_first ? std::optional(number) : train.layers_first;
-      const std::optional<int> last = move_first ? train.layers_last : std::optional(number);
-      if (number < 1 || !fits(layers, train.pp, first, last)) continue;
-      return fmt::format("{} layers on the {} stage", number, move_first ? "first" : "last");
-    }
-  }
-  return fmt::format("{} stages", 1);
+  if (generate.gpus % engine == 0) judge_generate_experts(generate, inventory, judge);
 }
 
 }  // namespace
-
-int StageMap::stage_of(const RefitTensor& tensor) const {
-  if (tensor.home == Home::first_stage) return 0;
-  const int last = static_cast<int>(layers.size()) - 1;
-  if (tensor.home == Home::last_stage) return last;
-  int first_layer = 0;
-  for (int stage = 0; stage < last; ++stage) {
-    first_layer += layers[to_size(stage)];
-    if (tensor.layer < first_layer) return stage;
-  }
-  return last;
-}
-
-std::vector<InputFault> stage_faults(const Scenario& scenario, int layers) {
-  const TrainSpec& train = *scenario.train;
-  Judge judge(scenario);
-  if (train.layer_split == LayerSplit::proportional) {
-    for (const auto& [key, set] : {std::pair("train.layers_first", train.layers_first.has_value()),
-                                   std::pair("train.layers_last", train.layers_last.has_value())}) {
-      if (set) judge.add(key, "a number of layers", "none with layer_split: proportional", "leave it out");
-    }
-    return judge.take();
-  }
-  if (train.layers_first && train.layers_last && train.pp == 1) {
-    judge.add("train.layers_last", "layers_first and layers_last", "one of them when pp is 1",
-              "leave it out");
-    return judge.take();
-  }
-  if (fits(layers, train.pp, train.layers_first, train.layers_last)) return {};
-  const int rest = layers - train.layers_first.value_or(0) - train.layers_last.value_or(0);
-  const int even_stages = train.pp - (train.layers_first ? 1 : 0) - (train.layers_last ? 1 : 0);
-  const std::string_view key = train.layers_first  ? "train.layers_first"
-                               : train.layers_last ? "train.layers_last"
-                                                   : "train.pp";
-  judge.add(key, fmt::format("{} of {} layers left for {} stages", rest, layers, even_stages),
-            "a rest that the stages divide (set layers_first and layers_last)", nearest_split(train, layers));
-  return judge.take();
-}
-
-StageMap stage_map(const Scenario& scenario, int layers) {
-  raise_first(stage_faults(scenario, layers));
-  const TrainSpec& train = *scenario.train;
-  StageMap map{std::vector<int>(to_size(train.pp), 0)};
-  if (train.layer_split == LayerSplit::proportional) {
-    for (std::int64_t layer = 0; layer < layers; ++layer) ++map.layers[to_size(layer * train.pp / layers)];
-    return map;
-  }
-  const int rest = layers - train.layers_first.value_or(0) - train.layers_last.value_or(0);
-  const int even_stages = train.pp - (train.layers_first ? 1 : 0) - (train.layers_last ? 1 : 0);
-  map.layers.assign(to_size(train.pp), even_stages == 0 ? 0 : rest / even_stages);
-  if (train.layers_first) map.layers.front() = *train.layers_first;
-  if (train.layers_last) map.layers.back() = *train.layers_last;
-  return map;
-}
 
 std::vector<InputFault> grid_faults(const Scenario& scenario, const Inventory& inventory) {
   const TrainSpec& train = *scenario.train;
@@ -171,6 +172,8 @@ std::vector<InputFault> grid_faults(const Scenario& scenario, const Inventory& i
   judge.at_least_one("generate.gpus", generate.gpus);
   judge.at_least_one("generate.tp", generate.tp);
   judge.at_least_one("generate.ep", generate.ep);
+  judge.at_least_one("generate.pp", generate.pp);
+  judge.at_least_one("generate.etp", generate.etp.value_or(1));
   if (!judge.clean()) return judge.take();  // the other rules divide by these
   judge_train(train, inventory, judge);
   judge_generate(generate, inventory, judge);

@@ -15,6 +15,16 @@ void raise_first(const std::vector<InputFault>& faults) {
   throw InputError(first.where, first.found, first.allowed);
 }
 
+void raise_all(const std::vector<InputFault>& faults) {
+  if (faults.size() < 2) return raise_first(faults);
+  std::string text;
+  for (const InputFault& fault : faults) {
+    const InputError error(fault.where, fault.found, fault.allowed);
+    text += text.empty() ? error.message() : fmt::format("\n{}", error.what());
+  }
+  throw InputError(faults.front().where, text);
+}
+
 std::string nearest_divisors(std::int64_t value, std::int64_t number) {
   std::int64_t below = 0, above = 0;
   for (std::int64_t small = 1; small <= number / small; ++small) {

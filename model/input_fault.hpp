@@ -24,6 +24,8 @@ struct InputFault {
 InputFault as_fault(const InputError& error, std::string change = "");
 /// Raises the first fault as InputError, if there is one.
 void raise_first(const std::vector<InputFault>& faults);
+/// Raises them all as one InputError of one line each, if there are any.
+void raise_all(const std::vector<InputFault>& faults);
 
 /// The divisors of `number` next to `value`, below and above: "16 or 32".
 std::string nearest_divisors(std::int64_t value, std::int64_t number);

@@ -102,6 +102,7 @@ struct RefitTensor {
   std::int64_t key_value_heads = 0;  // as in the pattern, and so are these
   std::int64_t block = 1;
   bool receiver_quantises = false;
+  std::int64_t copy_of = 0;  // copies of the first experts of so many, for spare slots; 0 for others
 
   friend bool operator==(const RefitTensor&, const RefitTensor&) = default;
 };

@@ -78,7 +78,8 @@ Input read_m2n_config(YamlDocument document, const std::filesystem::path& file,
                           std::nullopt,         std::nullopt,        LayerSplit::proportional};
   draft.generate = GenerateSpec{generate.at("num_gpus"), generate.at("tp_size"), generate.at("ep_size"),
                                 generate.at("dp_size")};
-  draft.model = ModelSpec{"config.json", WirePrecision::bf16, false, false, std::nullopt};
+  draft.model = ModelSpec{"config.json", WirePrecision::bf16, false, false, std::nullopt, false};
+  draft.train->vocabulary_multiple = draft.generate->vocabulary_multiple = 1;
   draft.fabric.hosts = (draft.train->gpus + gpus_per_host - 1) / gpus_per_host +
                        (draft.generate->gpus + gpus_per_host - 1) / gpus_per_host;
   draft.fabric.nic_bandwidth = Bandwidth{50'000'000'000};

@@ -1,12 +1,15 @@
 #include "model/refit.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include "model/grid.hpp"
 #include "model/placement.hpp"
 #include "model/scenario_model.hpp"
+#include "model/stages.hpp"
 
 namespace isthmus {
 namespace {
@@ -19,17 +22,41 @@ std::uint32_t intern(std::vector<Geometry>& geometries, Geometry geometry) {
   return static_cast<std::uint32_t>(geometries.size() - 1);
 }
 
+/// Finds the geometry of each tensor of a scenario; tensors that agree in all that layouts depend on share it.
+class Geometries {
+ public:
+  Geometries(const Scenario& scenario, std::vector<Geometry>& list) : scenario_(scenario), list_(list) {}
+
+  std::uint32_t of(const RefitTensor& tensor, int generate_stage) {
+    const auto key = std::tuple(tensor.shape, tensor.dtype, tensor.tensor_parallel, tensor.expert,
+                                tensor.key_value_heads, tensor.copy_of, generate_stage);
+    const auto known = known_.find(key);
+    if (known != known_.end()) return known->second;
+    Geometry geometry{train_layout(scenario_, tensor), generate_layout(scenario_, tensor, generate_stage)};
+    return known_.emplace(key, intern(list_, std::move(geometry))).first->second;
+  }
+
+ private:
+  using Key =
+      std::tuple<std::vector<std::int64_t>, Dtype, TensorParallel, bool, std::int64_t, std::int64_t, int>;
+
+  const Scenario& scenario_;
+  std::vector<Geometry>& list_;
+  std::map<Key, std::uint32_t> known_;
+};
+
 void add_tensors(const Scenario& scenario, const Inventory& inventory, Refit& refit) {
   const TrainSpec& train = *scenario.train;
-  const StageMap stages = stage_map(scenario, inventory.layers);
+  const StageMap stages = train_stage_map(scenario, inventory.layers);
+  const StageMap generate_stages = generate_stage_map(scenario, inventory.layers);
+  Geometries geometries(scenario, refit.geometries);
   const auto per_stage = static_cast<std::uint32_t>(train.gpus / train.pp);
   for (RefitTensor& tensor : list_tensors(scenario, inventory)) {
     RefitEntry entry;
     entry.stage = stages.stage_of(tensor);
     entry.source_base = {static_cast<std::uint32_t>(entry.stage) * per_stage};
     entry.target_base = {static_cast<std::uint32_t>(train.gpus)};
-    entry.geometry =
-        intern(refit.geometries, {train_layout(scenario, tensor), generate_layout(scenario, tensor)});
+    entry.geometry = geometries.of(tensor, generate_stages.stage_of(tensor));
     entry.tensor = std::move(tensor);
     refit.tensors.push_back(std::move(entry));
   }

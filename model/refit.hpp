@@ -19,7 +19,7 @@
 namespace isthmus {
 
 struct Geometry {
-  Layout source, target;  // local ranks, starting at 0; equal shape and dtype
+  Layout source, target;  // local ranks; equal shape and dtype
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 

@@ -13,19 +13,6 @@
 namespace isthmus {
 namespace {
 
-int count(const YamlValue& value, std::int64_t most = max_gpus) {
-  return static_cast<int>(value.integer(1, most));
-}
-
-void read_count(const YamlValue& mapping, std::string_view key, int& into, std::int64_t most = max_gpus) {
-  if (const auto value = mapping.find(key)) into = count(*value, most);
-}
-
-void read_count(const YamlValue& mapping, std::string_view key, std::optional<int>& into,
-                std::int64_t most = max_gpus) {
-  if (const auto value = mapping.find(key)) into = count(*value, most);
-}
-
 void read_flag(const YamlValue& mapping, std::string_view key, bool& into) {
   if (const auto value = mapping.find(key)) into = value->flag();
 }
@@ -47,14 +34,14 @@ FabricSpec read_fabric(const YamlValue& value) {
   if (std::find(known.begin(), known.end(), spec.preset) == known.end()) {
     preset.refuse(fmt::format("{}", fmt::join(closest_first(spec.preset, known), ", ")));
   }
-  spec.hosts = count(value.at("hosts"));
+  spec.hosts = read_count(value.at("hosts"));
   read_rate(value, "nic_bandwidth", spec.nic_bandwidth);
   read_rate(value, "nvlink_bandwidth", spec.nvlink_bandwidth);
   return spec;
 }
 
 ModelSpec read_model(const YamlValue& value) {
-  value.allow_only({"config", "dtype", "mtp", "vision", "layers"});
+  value.allow_only({"config", "dtype", "mtp", "vision", "layers", "kv_heads"});
   ModelSpec spec;
   spec.config = value.at("config").text("the path of a config.json, relative to the scenario");
   if (const auto dtype = value.find("dtype")) {
@@ -65,38 +52,10 @@ ModelSpec read_model(const YamlValue& value) {
   read_flag(value, "mtp", spec.mtp);
   read_flag(value, "vision", spec.vision);
   read_count(value, "layers", spec.layers, max_layers);
-  return spec;
-}
-
-TrainSpec read_train(const YamlValue& value) {
-  value.allow_only({"gpus", "tp", "cp", "ep", "etp", "pp", "layers_first", "layers_last", "layer_split"});
-  TrainSpec spec;
-  spec.gpus = count(value.at("gpus"));
-  read_count(value, "tp", spec.tp);
-  read_count(value, "cp", spec.cp);
-  read_count(value, "ep", spec.ep);
-  read_count(value, "pp", spec.pp);
-  read_count(value, "etp", spec.etp);
-  read_count(value, "layers_first", spec.layers_first, max_layers);
-  read_count(value, "layers_last", spec.layers_last, max_layers);
-  if (const auto split = value.find("layer_split")) {
-    const std::string name = split->text("even or proportional");
-    if (name != "even" && name != "proportional") split->refuse("even or proportional");
-    spec.layer_split = name == "even" ? LayerSplit::even : LayerSplit::proportional;
-  }
-  return spec;
-}
-
-GenerateSpec read_generate(const YamlValue& value) {
-  value.allow_only({"gpus", "tp", "ep", "dp", "quantize"});
-  GenerateSpec spec;
-  spec.gpus = count(value.at("gpus"));
-  read_count(value, "tp", spec.tp);
-  read_count(value, "ep", spec.ep);
-  read_count(value, "dp", spec.dp);
-  if (const auto quantize = value.find("quantize")) {
-    if (quantize->text("mxfp8") != "mxfp8") quantize->refuse("mxfp8");
-    spec.quantize_mxfp8 = true;
+  if (const auto heads = value.find("kv_heads")) {
+    const std::string name = heads->text("repeat or cut");
+    if (name != "repeat" && name != "cut") heads->refuse("repeat or cut");
+    spec.repeat_kv_heads = name == "repeat";
   }
   return spec;
 }

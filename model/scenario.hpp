@@ -28,6 +28,9 @@ struct ModelSpec {
   bool mtp = false;
   bool vision = false;
   std::optional<int> layers;  // fewer decoder layers than the configuration, for what-ifs
+  // Where an engine has more tensor-parallel ranks than the model key/value heads: the heads are repeated
+  // (vLLM, Megatron-LM), or their rows are cut like any other (NCCL M2N's benchmark).
+  bool repeat_kv_heads = true;
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
@@ -35,24 +38,38 @@ struct ModelSpec {
 /// (Megatron-LM); proportional: layer l of L is on stage l pp / L, rounded down (NCCL M2N's benchmark).
 enum class LayerSplit : std::uint8_t { even, proportional };
 
-/// Training side: Megatron's two grids over the same ranks (order tp-cp-ep-dp-pp, leftmost
-/// fastest; pp outermost).
+/// The layers of each stage, in any order; empty where another rule deals them.
+using StageLayers = std::vector<std::vector<int>>;
+
+/// Training side: Megatron's two grids over the same ranks. `order` names the axes, leftmost fastest, pp
+/// last. `fsdp` (PyTorch's FSDP and HSDP): so many data-parallel ranks shard each parameter once more, on
+/// dimension 0 (experts: on their rows where ep x shards exceed the experts), by ceil.
 struct TrainSpec {
   int gpus = 0;
   int tp = 1, cp = 1, ep = 1, pp = 1;
   std::optional<int> etp;                        // expert tensor parallel; unset means tp, as in Megatron
   std::optional<int> layers_first, layers_last;  // layers on the first and last stage; the rest is even
   LayerSplit layer_split = LayerSplit::even;
+  int vpp = 1;  // model chunks per stage (virtual stages), dealt round robin
+  int fsdp = 1;
+  std::string order{"tp-cp-ep-dp-pp"};
+  StageLayers stages{};           // in place of layers_first, layers_last, layer_split and vpp
+  int vocabulary_multiple = 128;  // the vocabulary is padded to a multiple of this times tp
   friend bool operator==(const TrainSpec&, const TrainSpec&) = default;
 };
 
-/// Generation side: engines of tp ranks (engine outer, tp inner); experts by ep = 1 (sharded over tp) or
-/// ep = tp.
+/// Generation side: engines of pp x tp ranks (engine outer, tp inner). Experts are sharded over tp (ep = 1),
+/// or ep x etp consecutive ranks of a stage share them: whole (etp = 1), or each over etp ranks.
 struct GenerateSpec {
   int gpus = 0;
   int tp = 1, ep = 1;
-  std::optional<int> dp;        // engines; unset means gpus / tp
+  std::optional<int> dp;        // engines; unset means gpus / (tp pp)
   bool quantize_mxfp8 = false;  // `quantize: mxfp8`: BF16 on the wire, quantised on receipt
+  int pp = 1;
+  std::optional<int> etp{};      // unset: tp when ep is 1, tp / ep when that is whole, else 1
+  int redundant_experts = 0;     // slots beyond the model's experts: copies of experts 0, 1, ...
+  StageLayers stages{};          // in place of vLLM's rule: even, the rest on the last stages but one
+  int vocabulary_multiple = 64;  // the vocabulary is padded to a multiple of this and of tp
   friend bool operator==(const GenerateSpec&, const GenerateSpec&) = default;
 };
 

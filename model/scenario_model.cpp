@@ -73,6 +73,27 @@ Inventory cut_inventory(const Scenario& scenario, Inventory full) {
   return full;
 }
 
+namespace {
+
+/// Adds a tensor of the experts that spare slots repeat after each tensor of experts.
+std::vector<RefitTensor> with_copies(std::vector<RefitTensor> tensors, int slots) {
+  if (slots == 0) return tensors;
+  std::vector<RefitTensor> result;
+  for (RefitTensor& tensor : tensors) {
+    RefitTensor& plain = result.emplace_back(std::move(tensor));
+    if (!plain.expert) continue;
+    RefitTensor copy = plain;
+    copy.name += ".copies";
+    copy.copy_of = plain.shape.front();
+    copy.shape.front() = slots;
+    copy.parts = plain.parts == 1 ? 1 : slots;
+    result.push_back(std::move(copy));
+  }
+  return result;
+}
+
+}  // namespace
+
 std::vector<RefitTensor> list_tensors(const Scenario& scenario, const Inventory& inventory) {
   const BulkRule& rule = scenario.refit.bulk;
   Inventory travelling = in_precision(inventory, scenario.model->precision);
@@ -92,7 +113,7 @@ std::vector<RefitTensor> list_tensors(const Scenario& scenario, const Inventory&
         [&tensor](const std::regex& expression) { return std::regex_search(tensor.name, expression); });
     tensor.role = bulk ? Role::bulk : Role::misc;
   }
-  return tensors;
+  return with_copies(std::move(tensors), scenario.generate->redundant_experts);
 }
 
 }  // namespace isthmus

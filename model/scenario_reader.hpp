@@ -1,9 +1,11 @@
 #pragma once
-// Internal to the readers of scenarios, recipes and configurations: limits, and the part that reads bare
-// tensors. The limits bound what a file can make the reader allocate; they are far above
+// Internal to the readers of scenarios, recipes and configurations: limits, and the parts that read the two
+// sides and bare tensors. The limits bound what a file can make the reader allocate; they are far above
 // real machines.
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "model/scenario.hpp"
@@ -17,9 +19,20 @@ inline constexpr std::int64_t max_in_flight = 1'024;  // streams, buffers
 inline constexpr std::size_t max_tensors = 100'000;
 inline constexpr std::size_t max_published = 1'000;
 inline constexpr std::size_t max_name_patterns = 100;
+inline constexpr std::size_t max_stages = 10'000;
 inline constexpr std::size_t max_mesh_axes = 8;
 inline constexpr std::int64_t max_mesh_positions = 4'194'304;  // over all meshes of a scenario
 inline constexpr std::int64_t max_tensor_bytes = std::int64_t{1} << 60;
+
+/// A whole number from 1 to `most`.
+int read_count(const YamlValue& value, std::int64_t most = max_gpus);
+/// The same below `key`; nothing changes when it is missing.
+void read_count(const YamlValue& mapping, std::string_view key, int& into, std::int64_t most = max_gpus);
+void read_count(const YamlValue& mapping, std::string_view key, std::optional<int>& into,
+                std::int64_t most = max_gpus);
+
+TrainSpec read_train(const YamlValue& value);
+GenerateSpec read_generate(const YamlValue& value);
 
 /// `tensor`, `source`, `target` of the root, or the items of `tensors`.
 std::vector<TensorSpec> read_tensors(const YamlValue& root);

@@ -58,21 +58,44 @@ std::string fabric(const FabricSpec& spec) {
 }
 
 std::string model(const ModelSpec& spec) {
-  return fmt::format("model: {{config: {}, dtype: {}, mtp: {}, vision: {}{}}}\n", scalar(spec.config),
-                     to_string(spec.precision), spec.mtp, spec.vision, optional_key("layers", spec.layers));
+  return fmt::format("model: {{config: {}, dtype: {}, mtp: {}, vision: {}{}{}}}\n", scalar(spec.config),
+                     to_string(spec.precision), spec.mtp, spec.vision, optional_key("layers", spec.layers),
+                     spec.repeat_kv_heads ? "" : ", kv_heads: cut");
+}
+
+std::string key_unless(std::string_view key, int value, int usual) {
+  return value == usual ? "" : fmt::format(", {}: {}", key, value);
+}
+
+std::string stages(const StageLayers& of_stage) {
+  if (of_stage.empty()) return "";
+  std::vector<std::string> lists;
+  for (const std::vector<int>& layers : of_stage) {
+    lists.push_back(layers.empty() ? "[]" : ranges(layers, [](int layer) { return layer; }));
+  }
+  return fmt::format(", stages: [{}]", fmt::join(lists, ", "));
 }
 
 std::string train(const TrainSpec& spec) {
-  return fmt::format("train: {{gpus: {}, tp: {}, cp: {}, ep: {}, pp: {}{}{}{}{}}}\n", spec.gpus, spec.tp,
-                     spec.cp, spec.ep, spec.pp, optional_key("etp", spec.etp),
-                     optional_key("layers_first", spec.layers_first),
-                     optional_key("layers_last", spec.layers_last),
-                     spec.layer_split == LayerSplit::even ? "" : ", layer_split: proportional");
+  const TrainSpec usual;
+  return fmt::format(
+      "train: {{gpus: {}, tp: {}, cp: {}, ep: {}, pp: {}{}{}{}{}{}{}{}{}{}}}\n", spec.gpus, spec.tp, spec.cp,
+      spec.ep, spec.pp, optional_key("etp", spec.etp), optional_key("layers_first", spec.layers_first),
+      optional_key("layers_last", spec.layers_last),
+      spec.layer_split == LayerSplit::even ? "" : ", layer_split: proportional",
+      key_unless("vpp", spec.vpp, usual.vpp), key_unless("fsdp", spec.fsdp, usual.fsdp),
+      spec.order == usual.order ? "" : fmt::format(", order: {}", scalar(spec.order)), stages(spec.stages),
+      key_unless("vocabulary_multiple", spec.vocabulary_multiple, usual.vocabulary_multiple));
 }
 
 std::string generate(const GenerateSpec& spec) {
-  return fmt::format("generate: {{gpus: {}, tp: {}, ep: {}{}{}}}\n", spec.gpus, spec.tp, spec.ep,
-                     optional_key("dp", spec.dp), spec.quantize_mxfp8 ? ", quantize: mxfp8" : "");
+  const GenerateSpec usual;
+  return fmt::format("generate: {{gpus: {}, tp: {}, ep: {}{}{}{}{}{}{}{}}}\n", spec.gpus, spec.tp, spec.ep,
+                     optional_key("dp", spec.dp), spec.quantize_mxfp8 ? ", quantize: mxfp8" : "",
+                     key_unless("pp", spec.pp, usual.pp), optional_key("etp", spec.etp),
+                     key_unless("redundant_experts", spec.redundant_experts, usual.redundant_experts),
+                     stages(spec.stages),
+                     key_unless("vocabulary_multiple", spec.vocabulary_multiple, usual.vocabulary_multiple));
 }
 
 std::string side(std::string_view name, const std::optional<SideRanks>& ranks) {

@@ -10,6 +10,7 @@
 #include "model/placement.hpp"
 #include "model/refit.hpp"
 #include "model/scenario_model.hpp"
+#include "model/stages.hpp"
 
 namespace isthmus {
 namespace {
@@ -53,6 +54,17 @@ void note_experts(const Scenario& scenario, const Inventory& inventory, std::vec
                   first->name));
 }
 
+/// Printed layouts leave the number of GPUs open: experts fold into a stage's ranks, or the sizes multiply.
+void note_readings(const Scenario& scenario, std::vector<std::string>& notes) {
+  const TrainSpec& train = *scenario.train;
+  const std::int64_t product = std::int64_t{train.tp} * train.cp * train.pp * train.ep;
+  if (train.ep == 1 || product == train.gpus) return;
+  notes.push_back(
+      fmt::format("tp {} x cp {} x ep {} x pp {} with {} GPUs: experts fold into the {} ranks of a "
+                  "stage, as in Megatron-LM; read as a product the sizes would be {} GPUs",
+                  train.tp, train.cp, train.ep, train.pp, train.gpus, train.gpus / train.pp, product));
+}
+
 void note_shared_hosts(const Scenario& scenario, const Fabric& fabric, std::vector<std::string>& notes) {
   const std::vector<int> shared = shared_hosts(scenario, fabric);
   if (shared.empty()) return;
@@ -79,6 +91,7 @@ void judge_refit(const Scenario& scenario, Validation& validation) {
   add(validation, stage_faults(scenario, inventory.layers));
   add(validation, layout_faults(scenario, list_tensors(scenario, inventory)));
   note_experts(scenario, inventory, validation.notes);
+  note_readings(scenario, validation.notes);
 }
 
 void judge_tensors(const Scenario& scenario, Validation& validation) {
@@ -87,14 +100,30 @@ void judge_tensors(const Scenario& scenario, Validation& validation) {
   }
 }
 
-/// Of a scenario, what a recipe's rules 7, 12 to 17 and 18 say (18 is one of the general rules).
+/// Of a scenario, what a recipe's rules 7 to 9 and 12 to 19 say, and what NeMo RL cannot even be told.
 void judge_as_nemo_rl(const Scenario& scenario, Validation& validation) {
-  if (scenario.model && scenario.model->precision == WirePrecision::mxfp8) {
-    add(validation, {{scenario.at("model.dtype"), "mxfp8", "bf16 or blockwise fp8 (nothing trains in MXFP8)",
-                      "bf16, with generate.quantize: mxfp8"}});
-  }
-  if (!scenario.train || scenario.train->etp.value_or(1) == 1) return;
-  add(validation, {{scenario.at("train.etp"), fmt::format("{}", *scenario.train->etp), "1, or unset", "1"}});
+  if (!scenario.train) return;
+  const TrainSpec& train = *scenario.train;
+  const GenerateSpec& generate = *scenario.generate;
+  std::vector<InputFault> faults;
+  const auto require = [&](bool kept, std::string_view key, const std::string& found, std::string allowed,
+                           std::string change) {
+    if (!kept) faults.push_back({scenario.at(key), found, std::move(allowed), std::move(change)});
+  };
+  require(scenario.model->precision != WirePrecision::mxfp8, "model.dtype", "mxfp8",
+          "bf16 or blockwise fp8 (nothing trains in MXFP8)", "bf16, with generate.quantize: mxfp8");
+  require(train.etp.value_or(1) == 1, "train.etp", fmt::format("{}", train.etp.value_or(1)), "1, or unset",
+          "1");
+  require(train.stages.empty(), "train.stages", "layers per stage", "layers_first and layers_last",
+          "leave it out");
+  require(train.vpp == 1, "train.vpp", fmt::format("{}", train.vpp), "1", "1");
+  require(train.fsdp == 1, "train.fsdp", fmt::format("{}", train.fsdp), "1 (training with Megatron)", "1");
+  require(generate.ep == 1 || generate.ep == generate.tp, "generate.ep", fmt::format("{}", generate.ep),
+          fmt::format("1 or tp = {}", generate.tp), fmt::format("{} or 1", generate.tp));
+  require(generate.pp == 1, "generate.pp", fmt::format("{}", generate.pp), "1", "1");
+  require(generate.redundant_experts == 0, "generate.redundant_experts",
+          fmt::format("{}", generate.redundant_experts), "0 (experts stay where the layout puts them)", "0");
+  add(validation, std::move(faults));
 }
 
 void judge_transport(const Scenario& scenario, RuleSet rules, Validation& validation) {

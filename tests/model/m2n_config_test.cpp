@@ -1,12 +1,10 @@
 #include "model/m2n_config.hpp"
 
-#include <numeric>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "model/grid.hpp"
 #include "model/refit.hpp"
+#include "model/stages.hpp"
 #include "tests/support/project_files.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -46,15 +44,17 @@ TEST(M2nConfig, becomes_the_scenario_of_its_grids_with_everything_resharded) {
   EXPECT_EQ(scenario.train->ep, 16);
   EXPECT_EQ(scenario.train->etp, 1);
   EXPECT_EQ(scenario.train->pp, 8);
-  EXPECT_EQ(*scenario.generate, (GenerateSpec{128, 8, 1, 16}));
+  GenerateSpec expected{128, 8, 1, 16};
+  expected.vocabulary_multiple = 1;
+  EXPECT_EQ(*scenario.generate, expected);
   EXPECT_EQ(scenario.fabric.hosts, 32);
   EXPECT_EQ(scenario.refit.bulk.kind, BulkRule::Kind::all);
 }
 
 TEST(M2nConfig, puts_layer_l_of_61_on_stage_l_8_over_61) {
   const Scenario scenario = read().scenario;
-  const StageMap map = stage_map(scenario, 61);
-  EXPECT_EQ(std::accumulate(map.layers.begin(), map.layers.end(), 0), 61);
+  const StageMap map = train_stage_map(scenario, 61);
+  EXPECT_EQ(map.of_layer.size(), 61U);
   RefitTensor tensor;
   tensor.home = Home::layer;
   for (tensor.layer = 0; tensor.layer < 61; ++tensor.layer) {

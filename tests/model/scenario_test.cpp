@@ -102,7 +102,8 @@ TEST(Scenario, precisions_are_read_by_name) {
 
 TEST(Scenario, unknown_key_is_a_fault_that_names_the_closest_ones_first) {
   EXPECT_EQ(fault_with("gpus: 16, tp", "gpu: 16, tp"),
-            "s.yaml:5: generate.gpu: found an unknown key; allowed: gpus, tp, ep, dp, quantize");
+            "s.yaml:5: generate.gpu: found an unknown key; allowed: gpus, tp, ep, dp, pp, etp, stages, "
+            "quantize, redundant_experts, vocabulary_multiple");
   EXPECT_EQ(fault_with("refit:\n", "refits:\n").substr(0, 65),
             "s.yaml:10: refits: found an unknown key; allowed: refit, ranks, t");
   EXPECT_EQ(fault_with("{hosts: 0-1}", "{host: 0-1}"),

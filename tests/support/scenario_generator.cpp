@@ -91,6 +91,30 @@ std::optional<SideRanks> side() {
   return ranks;
 }
 
+StageLayers stage_lists() {
+  StageLayers stages;
+  for (std::size_t n = pick<std::size_t>(1, 4); n > 0; --n) {
+    std::vector<int>& layers = stages.emplace_back();
+    for (const std::int64_t layer : distinct_numbers(9, pick<std::size_t>(0, 9))) {
+      layers.push_back(static_cast<int>(layer));
+    }
+  }
+  return stages;
+}
+
+void add_rare_settings(TrainSpec& train, GenerateSpec& generate) {
+  train.vpp = pick(1, 8);
+  train.fsdp = pick(1, 64);
+  train.order = one_of<std::string>({"tp-cp-ep-dp-pp", "dp-tp-pp", "any text: # as it stands"});
+  if (flip()) train.stages = stage_lists();
+  train.vocabulary_multiple = pick(1, 1024);
+  generate.pp = pick(1, 8);
+  generate.etp = maybe_count(8);
+  generate.redundant_experts = pick(0, 64);
+  if (flip()) generate.stages = stage_lists();
+  generate.vocabulary_multiple = pick(1, 1024);
+}
+
 void add_whole_refit(Scenario& scenario) {
   const std::vector<WirePrecision> precisions{WirePrecision::bf16, WirePrecision::fp8,
                                               WirePrecision::fp8_bf16_attention, WirePrecision::mxfp8};
@@ -100,6 +124,8 @@ void add_whole_refit(Scenario& scenario) {
   if (flip()) scenario.train->layer_split = LayerSplit::proportional;
   scenario.generate = GenerateSpec{pick(1, 1'048'576), pick(1, 64), pick(1, 64), maybe_count(64)};
   scenario.generate->quantize_mxfp8 = flip();
+  if (flip()) scenario.model->repeat_kv_heads = false;
+  if (flip()) add_rare_settings(*scenario.train, *scenario.generate);
   scenario.train_ranks = side();
   scenario.generate_ranks = side();
 }
