@@ -1,6 +1,6 @@
-// safetensors: the bytes are a whole file. With a first byte of 'i', which as the length of a header would
-// need a file of that many bytes in the least, the rest is "index JSON, line of three dashes, file": a
-// checkpoint of one shard with its index. With 'f' it is the folder of that one file.
+// Checkpoints: the bytes are a whole safetensors file. Where they begin with 'i' and hold a line of three
+// dashes, what stands before it is an index and what stands behind it its only shard, a.safetensors; these are
+// read by the index and as a folder.
 
 #include "model/checkpoint.hpp"
 #include "tests/fuzz/target.hpp"
