@@ -31,14 +31,13 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view parent = bytes.substr(std::min(cut + mark.size(), size));
   if (!stays_inside(recipe) || !stays_inside(parent)) return 0;
   const fuzz::PrivateFolder folder;
-  const auto model = folder.write_small_model();
   const auto file = folder.write("recipe.yaml", recipe);
   folder.write("parent.yaml", parent);
   fuzz::only_input_errors([&] {
     const Input input = read_input(file);
     if (input.kind != InputKind::nemo_rl_recipe) return;  // the others have targets of their own
     fuzz::use(input);
-    fuzz::use(read_input(file, {}, model));
+    fuzz::use(read_input(file, {}, folder.write_small_model()));
   });
   return 0;
 }
