@@ -1,5 +1,5 @@
 // Checkpoints: the bytes are a whole safetensors file. Where they begin with 'i' and hold a line of three
-// dashes, what stands before it is an index and what stands behind it its only shard, a.safetensors; these are
+// dashes, what stands before it is an index and what stands behind it its only shard, a.safetensors; both are
 // read by the index and as a folder.
 
 #include "model/checkpoint.hpp"

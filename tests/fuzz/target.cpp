@@ -118,7 +118,7 @@ void use(const Input& input) {
   for (const InputFault& fault : input.obstacles) check_fault(fault);
   for (const InputFault& fault : input.nemo_rl) check_fault(fault);
   if (!is_small(input.scenario)) return;
-  std::optional<bool> valid;
+  std::optional<bool> valid;  // empty: the rules raise where they should list; all files can be read here
   only_input_errors([&] {
     for (const RuleSet rules : {RuleSet::m2n, RuleSet::nemo_rl, RuleSet::general}) {
       const Validation validation = validate(input, rules);
@@ -126,7 +126,8 @@ void use(const Input& input) {
       valid = validation.valid();
     }
   });
-  if (!valid || !input.has_model || !input.has_layout) return;
+  ISTHMUS_ASSERT(valid.has_value(), "{} is judged", input.scenario.name);
+  if (!input.has_model || !input.has_layout) return;
   bool resolves = false;
   only_input_errors([&] {
     resolve(require_scenario(input));
