@@ -33,6 +33,15 @@ if(ISTHMUS_SANITIZE)
   endif()
 endif()
 
+if(ISTHMUS_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "ISTHMUS_FUZZ needs clang++, for libFuzzer")
+  endif()
+  # A double that does not fit its integer type is undefined too, but `undefined` leaves it out.
+  add_compile_options(-fsanitize=fuzzer-no-link,float-cast-overflow)
+  add_link_options(-fsanitize=float-cast-overflow)
+endif()
+
 if(ISTHMUS_TIDY)
   find_program(ISTHMUS_CLANG_TIDY NAMES clang-tidy REQUIRED)
   set(CMAKE_CXX_CLANG_TIDY "${ISTHMUS_CLANG_TIDY}" --quiet)

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "model/text.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -15,19 +17,22 @@ std::string prefix(const Location& where) {
   return text.empty() ? "" : text + ": ";
 }
 
+// Parts of messages come from the input: here is the one place that all of them pass.
+std::string one_line(std::string_view text) { return printable(text, text.size() + 1); }
+
 }  // namespace
 
 InputError::InputError(const Location& where, std::string_view found, std::string_view allowed)
     : InputError(where, fmt::format("found {}; allowed: {}", found, allowed)) {
-  found_ = found;
-  allowed_ = allowed;
+  found_ = one_line(found);
+  allowed_ = one_line(allowed);
 }
 
 InputError::InputError(const Location& where, std::string_view message)
-    : std::runtime_error(prefix(where) + std::string(message)),
-      where_(where),
-      message_(message),
-      found_(message) {}
+    : std::runtime_error(one_line(prefix(where) + std::string(message))),
+      where_{one_line(where.file), where.line, one_line(where.key)},
+      message_(one_line(message)),
+      found_(message_) {}
 
 void assertion_failed(std::string_view expression, std::string_view file, int line, std::string_view values) {
   fmt::print(stderr, "isthmus: internal error: {}:{}: {} does not hold: {}\n", file, line, expression,

@@ -22,7 +22,7 @@ struct Location {
 
 class InputError : public std::runtime_error {
  public:
-  /// One line: "file:line: key: found ..., allowed ...".
+  /// One printable line, whatever the parts hold: "file:line: key: found ...; allowed: ...".
   InputError(const Location& where, std::string_view found, std::string_view allowed);
   /// The same with one free sentence, where found/allowed does not fit.
   InputError(const Location& where, std::string_view message);

@@ -48,7 +48,8 @@ std::vector<InputFault> precision_faults(const Scenario& scenario, const Invento
 Inventory read_full_inventory(const Scenario& scenario) {
   const ModelSpec& model = *scenario.model;
   const std::filesystem::path config = scenario.file.parent_path() / model.config;
-  if (!std::filesystem::exists(config)) {
+  std::error_code code;  // a name too long for any file is not found either
+  if (!std::filesystem::exists(config, code)) {
     throw InputError(scenario.at("model.config"), fmt::format("'{}'", model.config),
                      "an existing config.json, relative to the scenario");
   }

@@ -1,6 +1,7 @@
 #include "model/text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 
 #include "model/error.hpp"
@@ -97,10 +98,13 @@ std::string read_text_file(const std::filesystem::path& file) {
   if (type == std::filesystem::file_type::directory) throw InputError(where, "a folder", "a file");
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw InputError(where, "a file that cannot be opened", "a readable file");
-  std::string text(max_text_bytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::string text;
+  std::array<char, 1 << 14> block{};
+  while (text.size() <= max_text_bytes && stream.good()) {
+    stream.read(block.data(), block.size());
+    text.append(block.data(), to_size(stream.gcount()));
+  }
   if (stream.bad()) throw InputError(where, "a file that cannot be read", "a readable file");
-  text.resize(to_size(stream.gcount()));
   if (text.size() > max_text_bytes) throw InputError(where, "more than 4 MiB", "at most 4 MiB");
   return text;
 }

@@ -126,18 +126,29 @@ void judge_as_nemo_rl(const Scenario& scenario, Validation& validation) {
   add(validation, std::move(faults));
 }
 
-void judge_transport(const Scenario& scenario, RuleSet rules, Validation& validation) {
+/// What no other rule covers, such as tensors too large for the fabric's rates, is left to resolving itself.
+std::optional<Refit> judge_whole(const Scenario& scenario, Validation& validation) {
+  if (!validation.valid()) return std::nullopt;
+  try {
+    return resolve(scenario);
+  } catch (const InputError& error) {
+    add(validation, {as_fault(error, error.allowed())});
+    return std::nullopt;
+  }
+}
+
+void judge_transport(const Scenario& scenario, RuleSet rules, const std::optional<Refit>& refit,
+                     Validation& validation) {
   if (rules == RuleSet::general) return;
-  if (!validation.valid()) {
+  if (!refit) {
     if (rules == RuleSet::m2n) {
       validation.notes.push_back("NCCL M2N's limits are judged once the layouts resolve");
     }
     return;
   }
-  const Refit refit = resolve(scenario);
-  std::vector<InputFault> faults = m2n_faults(scenario, refit);
+  std::vector<InputFault> faults = m2n_faults(scenario, *refit);
   if (rules == RuleSet::m2n) {
-    for (std::string& note : m2n_notes(refit)) validation.notes.push_back(std::move(note));
+    for (std::string& note : m2n_notes(*refit)) validation.notes.push_back(std::move(note));
     add(validation, std::move(faults));
     return;
   }
@@ -178,7 +189,7 @@ Validation validate(const Input& input, RuleSet rules) {
   } else {
     judge_tensors(input.scenario, validation);
   }
-  judge_transport(input.scenario, rules, validation);
+  judge_transport(input.scenario, rules, judge_whole(input.scenario, validation), validation);
   return validation;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/project_files.hpp"
+#include "tests/support/scenario_texts.hpp"
 
 namespace isthmus {
 namespace {
@@ -15,6 +16,13 @@ TEST(Resolve, gives_each_tensor_of_a_layer_the_ranks_of_its_stage) {
   }
   EXPECT_EQ(refit.tensors.front().stage, 0);
   EXPECT_EQ(refit.tensors.back().stage, 15);
+}
+
+TEST(Resolve, takes_a_path_that_no_file_can_have_for_one_that_is_not_there) {
+  for (const std::size_t length : {std::size_t{9}, std::size_t{300}, std::size_t{4000}}) {
+    const std::string config = "model: {config: " + std::string(length, 'x') + "}";
+    EXPECT_THROW(resolve(parsed(replaced(whole_refit, "model: {config: m.json}", config))), InputError);
+  }
 }
 
 TEST(Resolve, selects_bulk_tensors_by_regular_expression) {

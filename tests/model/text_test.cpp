@@ -1,7 +1,13 @@
 #include "model/text.hpp"
 
+#include <unistd.h>
+
+#include <fstream>
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include "model/error.hpp"
 
 namespace isthmus {
 namespace {
@@ -25,6 +31,22 @@ TEST(Text, messages_are_shortened_at_whole_characters) {
   EXPECT_EQ(printable("abcdef", 3), "abc...");
   EXPECT_EQ(printable("\xE6\xBC\xA2\xE6\xBC\xA2", 1), "\xE6\xBC\xA2...");
   EXPECT_EQ(printable("a\nb\x80"), "a?b?");
+}
+
+TEST(Text, files_are_read_whole_up_to_the_limit) {
+  const auto file = std::filesystem::temp_directory_path() / ("isthmus-text-" + std::to_string(getpid()));
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{16384}, std::size_t{16385},
+                                 max_text_bytes, max_text_bytes + 1}) {
+    std::string content(size, 'a');
+    if (size > 0) content.back() = 'b';
+    std::ofstream(file, std::ios::binary) << content;
+    if (size <= max_text_bytes) {
+      EXPECT_TRUE(read_text_file(file) == content) << size;
+    } else {
+      EXPECT_THROW(read_text_file(file), InputError) << size;
+    }
+  }
+  std::filesystem::remove(file);
 }
 
 TEST(Text, closest_words_come_first_and_ties_keep_their_order) {

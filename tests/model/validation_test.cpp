@@ -175,6 +175,17 @@ bool resolves(const Scenario& scenario) {
   }
 }
 
+TEST(Validation, of_tensors_that_no_link_moves_in_days_has_a_violation) {
+  const auto keys = [](std::string_view shape) {
+    Input input;
+    input.scenario = parsed(replaced(bare_tensor, "shape: [8, 6]", shape));
+    EXPECT_EQ(validate(input).valid(), resolves(input.scenario));
+    return keys_of(validate(input));
+  };
+  EXPECT_THAT(keys("shape: [8, 60000000000000000]"), ElementsAre("fabric"));
+  EXPECT_THAT(keys("shape: [8, 600000000000000]"), IsEmpty());
+}
+
 RC_GTEST_PROP(Validation, is_valid_exactly_when_the_scenario_resolves, ()) {
   const auto size = [] { return *rc::gen::element(1, 2, 3, 4, 7, 8, 16, 61); };
   Input input =
