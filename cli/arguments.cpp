@@ -24,8 +24,10 @@ std::string policy_names() {
 template <class Options>
 void add_scenario(CLI::App& command, Options& options) {
   command
-      .add_option("scenario", options.scenario,
-                  "Scenario (YAML; docs/scenario.md), NeMo RL recipe, or NCCL M2N system configuration")
+      .add_option(
+          "scenario", options.scenario,
+          "Scenario (YAML; docs/scenario.md), NeMo RL recipe or refit description, or NCCL M2N system "
+          "configuration")
       ->required();
   command.add_option("--model", options.model,
                      "The model's config.json; recipes and M2N configurations need it");
@@ -78,12 +80,17 @@ int run(int argc, char** argv) {
 
   ValidateOptions validate_options;
   CLI::App* validate_command = app.add_subcommand(
-      "validate", "List every violation of a scenario, recipe or configuration (docs/validate.md)");
+      "validate",
+      "List every violation of a scenario, recipe, configuration or refit description (docs/validate.md)");
   add_scenario(*validate_command, validate_options);
   validate_command
       ->add_option("--as", validate_options.rules,
                    "Also the rules of nemo-rl (reshard refit) or m2n (NCCL M2N's limits)")
       ->type_name("RULES");
+  validate_command
+      ->add_option("--local-maps", validate_options.local_maps,
+                   "Local maps of a refit description: a file, or a folder of .json files")
+      ->type_name("PATH");
 
   InventoryOptions inventory_options;
   CLI::App* inventory_command = app.add_subcommand("inventory", "The tensors of a model and their totals");

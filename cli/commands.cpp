@@ -122,7 +122,8 @@ int validate(const ValidateOptions& options) {
     if (!named) throw InputError({"--as", 0, ""}, fmt::format("'{}'", *options.rules), "nemo-rl, m2n");
     rules = *named;
   }
-  const Input input = read_input(options.scenario, parse_overrides(options.overrides), options.model);
+  const Input input =
+      read_input(options.scenario, parse_overrides(options.overrides), options.model, options.local_maps);
   const Validation result = isthmus::validate(input, rules);
   print(report::validation_document(input.scenario.name, result, options.json));
   return result.valid() ? 0 : 1;

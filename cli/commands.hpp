@@ -37,7 +37,8 @@ int verify(const ScenarioOptions& options);
 struct ValidateOptions {
   std::string scenario;
   std::optional<std::string> model;
-  std::optional<std::string> rules;  // nemo-rl or m2n
+  std::optional<std::string> rules;       // nemo-rl or m2n
+  std::optional<std::string> local_maps;  // of a refit description: file or folder
   std::vector<std::string> overrides;
   bool json = false;
 };

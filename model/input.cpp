@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 
 #include <fmt/format.h>
 
+#include "model/json_file.hpp"
+#include "model/json_tree.hpp"
 #include "model/m2n_config.hpp"
 #include "model/quantity.hpp"
 #include "model/recipe.hpp"
+#include "model/refit_info_input.hpp"
 #include "model/text.hpp"
 
 namespace isthmus {
@@ -30,15 +34,36 @@ std::string quoted(const std::filesystem::path& path) {
   return text + '"';
 }
 
+/// Of a file that begins as JSON more than a YAML text may have: refit descriptions with local maps are long.
+std::string read_any_text(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored)) {
+    std::ifstream stream(file);
+    char first = 0;
+    if (stream >> first && first == '{') return read_text(file, max_json_bytes);
+  }
+  return read_text_file(file);
+}
+
+void refuse_local_maps(const std::filesystem::path& file) {
+  throw InputError({printable(file.string(), 4096), 0, "--local-maps"}, "local maps beside another input",
+                   "a refit description (JSON with per_layer_params; docs/refit-info.md)");
+}
+
 }  // namespace
 
 Input read_input(const std::filesystem::path& file, const std::vector<Override>& overrides,
-                 const std::optional<std::filesystem::path>& model) {
-  const std::string text = read_text_file(file);
+                 const std::optional<std::filesystem::path>& model,
+                 const std::optional<std::filesystem::path>& local_maps) {
+  const std::string text = read_any_text(file);
+  if (std::optional<RefitInfo> info = find_refit_info(text, file))
+    return read_refit_info(std::move(*info), overrides, local_maps);
+  if (local_maps) refuse_local_maps(file);
   YamlDocument document(text, file.string());
   switch (kind_of(document)) {
     case InputKind::nemo_rl_recipe: return read_recipe(std::move(document), file, overrides, model);
     case InputKind::m2n_config: return read_m2n_config(std::move(document), file, overrides, model);
+    case InputKind::refit_info:  // found before
     case InputKind::scenario: break;
   }
   std::vector<Override> settings = overrides;

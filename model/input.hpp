@@ -1,8 +1,9 @@
 #pragma once
 // Whatever describes a refit: a scenario of ours, a NeMo RL recipe (YAML with policy and cluster, or with
-// defaults), or a system configuration of NCCL M2N's model benchmark (JSON with train.num_gpus). The content
-// of the file decides, not its name. The latter two say nothing about fabric and calibration, so their
-// scenario rests on assumptions, which are listed. Invariant: faults of a foreign file go by that file's own
+// defaults), a system configuration of NCCL M2N's model benchmark (JSON with train.num_gpus), or NeMo RL's
+// description of a running refit (JSON with per_layer_params; model/refit_info.hpp). The content of the file
+// decides, not its name. The latter three say nothing about fabric and calibration, so their scenario rests
+// on assumptions, which are listed. Invariant: faults of a foreign file go by that file's own
 // keys, with the file and line where the value stands (of a recipe: whichever file of its `defaults` chain
 // has the last word).
 
@@ -18,7 +19,7 @@
 
 namespace isthmus {
 
-enum class InputKind : std::uint8_t { scenario, nemo_rl_recipe, m2n_config };
+enum class InputKind : std::uint8_t { scenario, nemo_rl_recipe, m2n_config, refit_info };
 
 struct Input {
   InputKind kind = InputKind::scenario;
@@ -31,11 +32,13 @@ struct Input {
   std::vector<std::string> notes;
 };
 
-/// Reads any of the three. `model`: a configuration that takes the place of the scenario's, or that a foreign
-/// file needs. Overrides change a scenario; of a foreign file, keys below fabric, refit, calibration, ranks,
-/// published and name change the scenario made of it, all others the file itself.
+/// Reads any of the four. `model`: a configuration that takes the place of the scenario's, or that a recipe
+/// or M2N configuration needs. `local_maps`: of a refit description, a file or folder. Overrides change a
+/// scenario; of a foreign file, keys below fabric, refit, calibration, ranks, published and name change the
+/// scenario made of it, all others the file itself.
 Input read_input(const std::filesystem::path& file, const std::vector<Override>& overrides = {},
-                 const std::optional<std::filesystem::path>& model = std::nullopt);
+                 const std::optional<std::filesystem::path>& model = std::nullopt,
+                 const std::optional<std::filesystem::path>& local_maps = std::nullopt);
 
 /// The scenario, to be resolved; raises the first obstacle.
 const Scenario& require_scenario(const Input& input);
