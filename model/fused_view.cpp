@@ -128,7 +128,7 @@ std::vector<std::string> fused_faults(std::span<const LocalView> views) {
   for (const LocalView& local : views) {
     const std::vector<std::string> own = faults(local.view, local.extents);
     for (const std::string& fault : own)
-      found.push_back(fmt::format("base {}: {} has {}", printable(local.view.base), name_of(local), fault));
+      found.push_back(fmt::format("base {}: {}: {}", printable(local.view.base), name_of(local), fault));
     if (own.empty())
       blocks = std::min(blocks, max_view_blocks + 1) + std::min(run_count(local), max_view_blocks + 1);
   }
