@@ -155,7 +155,7 @@ std::optional<FusedView> EngineViews::concatenated(const Name& name, Rank rank) 
   return view;
 }
 
-/// Where a tensor stands that shares its buffer with no other one. `rows`: its extent on the view's dimension.
+/// Where a tensor stands that shares its buffer with no other one. `rows`: its extent on dimension 0.
 FusedView EngineViews::alone(const Name& name, const RefitTensor& tensor, Engine engine, std::int64_t rows) {
   const bool down = std::any_of(feedforward_names.begin(), feedforward_names.end(),
                                 [&](const Feedforward& names) { return name.projection == names.down; });

@@ -127,7 +127,11 @@ TEST(Pitfalls, A6_a_transformed_view_is_no_shard_but_strided_blocks_are) {
   // The same rows, told apart: (q0 g0 | q1 g1) to (q0 q1 | g0 g1), two rows a head.
   const Refit refit = accepted(R"(tensors:
   - tensor: {name: q, shape: [4, 2], dtype: bf16}
-    source: {mesh: [1], first_rank: 0, placements: [replicated], view: {base: qg, block: 2, stride: 4, extent: 8}}
+    source:
+      mesh: [1]
+      first_rank: 0
+      placements: [replicated]
+      view: {base: qg, block: 2, stride: 4, extent: 8}
     target: {mesh: [1], first_rank: 2, placements: [replicated]}
   - tensor: {name: g, shape: [4, 2], dtype: bf16}
     source:
