@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "model/bare_tensors.hpp"
 #include "model/text.hpp"
 
 namespace isthmus {
@@ -18,7 +19,7 @@ constexpr std::size_t max_mesh_dimensions = 2;
 constexpr std::int64_t max_fan_in = 16;
 constexpr std::int64_t max_fan_in_of_domain = 32;
 constexpr std::int64_t max_fan_out = 64;
-constexpr Bytes default_bucket{std::int64_t{2} << 30};
+constexpr std::int64_t staging_end = std::int64_t{1} << 32;  // bytes; from here on staging areas hang
 
 using Interval = std::pair<std::int64_t, std::int64_t>;
 
@@ -143,13 +144,12 @@ class Judge {
   };
 
   std::string key(std::size_t tensor, bool source) const {
-    const std::string bare = source ? "source" : "target";
     if (scenario_.model) {
       const std::string side = source ? "train" : "generate";
       return side +
              (refit_.tensors[tensor].tensor.expert && (source || scenario_.generate->ep > 1) ? ".ep" : ".tp");
     }
-    return scenario_.tensors.size() == 1 ? bare : fmt::format("tensors.{}.{}", tensor, bare);
+    return tensor_key(scenario_, refit_.tensors[tensor].declared, source ? "source" : "target");
   }
 
   void judge(std::size_t tensor) {
@@ -192,7 +192,26 @@ class Judge {
                         "ranks apart from the source's", fmt::format("first_rank: {}", source_end)});
     }
     add_meetings(tensor, sources, targets, faults);
+    add_staging(tensor, true, sources, faults);
+    add_staging(tensor, false, targets, faults);
     return faults;
+  }
+
+  void add_staging(std::size_t tensor, bool source, const std::vector<Region>& regions,
+                   std::vector<Fault>& faults) const {
+    const RefitEntry& entry = refit_.tensors[tensor];
+    const Layout& layout =
+        source ? refit_.geometries[entry.geometry].source : refit_.geometries[entry.geometry].target;
+    Bytes largest;
+    for (const Region& region : regions) largest = std::max(largest, layout.bytes(region));
+    if (largest.value < staging_end) return;
+    const std::uint32_t first = (source ? entry.source_base : entry.target_base).value;
+    faults.push_back(
+        {key(tensor, source),
+         fmt::format("staging area of {} bytes on ranks {} to {}", largest.value, first,
+                     first + layout.mesh.size() - 1),
+         fmt::format("staging areas below 2^32 = {} bytes", staging_end),
+         fmt::format("{} times as many shards, or split the tensor", largest.value / staging_end + 1)});
   }
 
   void add_meetings(std::size_t tensor, const std::vector<Region>& sources,
@@ -240,22 +259,6 @@ class Judge {
 
 std::vector<InputFault> m2n_faults(const Scenario& scenario, const Refit& refit) {
   return Judge(scenario, refit).run();
-}
-
-std::vector<std::string> m2n_notes(const Refit& refit) {
-  std::string first;
-  std::size_t tensors = 0;
-  for (const RefitEntry& entry : refit.tensors) {
-    if (entry.tensor.role != Role::bulk) continue;
-    const Geometry& geometry = refit.geometries[entry.geometry];
-    const Bytes largest = std::max(geometry.source.bytes(geometry.source.region(0)),
-                                   geometry.target.bytes(geometry.target.region(0)));
-    if (largest <= default_bucket || tensors++ > 0) continue;
-    first = fmt::format("tensor {} has a shard of {:.2f} GB", entry.tensor.name, gigabytes(largest));
-  }
-  if (tensors == 0) return {};
-  return {fmt::format("{}{}, more than M2N's largest staging bucket by default (2 GiB): raise it", first,
-                      tensors == 1 ? "" : fmt::format(" (and {} more tensors)", tensors - 1))};
 }
 
 }  // namespace isthmus

@@ -16,8 +16,8 @@ namespace isthmus {
 
 /// One fault per key and limit, naming the first tensor and how many others there are.
 std::vector<InputFault> m2n_faults(const Scenario& scenario, const Refit& refit);
-/// Limits that are settings of M2N: tensors whose shard is larger than the largest staging bucket (2 GiB by
-/// default).
+/// What is no limit: tensors whose shard is larger than the largest staging bucket, a setting (2 GiB by
+/// default); and NVLink domains that M2N sees where the fabric has none, which cost network copies.
 std::vector<std::string> m2n_notes(const Refit& refit);
 
 }  // namespace isthmus

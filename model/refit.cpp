@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "model/bare_tensors.hpp"
 #include "model/grid.hpp"
 #include "model/placement.hpp"
 #include "model/scenario_model.hpp"
@@ -88,25 +89,31 @@ Rank make_local(Mesh& mesh) {
 std::uint32_t named_ranks(const Scenario& scenario) {
   std::uint32_t ranks = 0;
   for (const TensorSpec& spec : scenario.tensors) {
-    for (const Layout* layout : {&spec.source, &spec.target}) {
-      for (const Rank rank : layout->mesh.ranks) ranks = std::max(ranks, rank.value + 1);
-    }
+    const auto count = [&ranks](const Layout& layout) {
+      for (const Rank rank : layout.mesh.ranks) ranks = std::max(ranks, rank.value + 1);
+    };
+    count(spec.source);
+    count(spec.target);
+    for (const Layout& layout : spec.claims.other_sources) count(layout);
   }
   return ranks;
 }
 
 Refit resolve_tensors(const Scenario& scenario, Fabric fabric) {
   Refit refit{scenario.name, std::move(fabric), {}, 0, 0, 1, {}, {}, scenario.refit, {}};
-  for (const TensorSpec& spec : scenario.tensors) {
-    Geometry geometry{spec.source, spec.target};
+  raise_first(tensor_faults(scenario));
+  for (PlainTensor& plain : plain_tensors(scenario)) {
+    Geometry geometry{std::move(plain.source), std::move(plain.target)};
     RefitEntry entry;
     entry.source_base = make_local(geometry.source.mesh);
     entry.target_base = make_local(geometry.target.mesh);
-    entry.geometry = intern(refit.geometries, std::move(geometry));
-    entry.tensor.name = spec.name;
-    entry.tensor.shape = spec.source.shape;
-    entry.tensor.dtype = spec.source.dtype;
+    entry.declared = plain.declared;
+    entry.tensor.name = std::move(plain.name);
+    entry.tensor.shape = geometry.source.shape;
+    entry.tensor.dtype = geometry.source.dtype;
     entry.tensor.role = Role::bulk;
+    entry.tensor.copy = plain.copy;
+    entry.geometry = intern(refit.geometries, std::move(geometry));
     refit.tensors.push_back(std::move(entry));
   }
   raise_first(rank_faults(scenario, refit.fabric));
@@ -134,7 +141,9 @@ void require_reasonable_size(const Scenario& scenario, const Refit& refit) {
 
 Bytes Refit::payload() const {
   Bytes sum;
-  for (const RefitEntry& entry : tensors) sum += geometries[entry.geometry].source.bytes();
+  for (const RefitEntry& entry : tensors) {
+    if (!entry.tensor.copy) sum += geometries[entry.geometry].source.bytes();
+  }
   return sum;
 }
 

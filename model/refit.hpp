@@ -27,7 +27,8 @@ struct RefitEntry {
   RefitTensor tensor;
   std::uint32_t geometry = 0;
   Rank source_base, target_base;
-  int stage = 0;  // pipeline stage that holds it on the training side
+  int stage = 0;             // pipeline stage that holds it on the training side
+  std::size_t declared = 0;  // bare tensors: the item of the scenario that it comes from
 };
 
 struct Refit {
@@ -46,7 +47,7 @@ struct Refit {
   std::size_t ranks() const { return gpu_of_rank.size(); }
   const Geometry& geometry(TensorId tensor) const { return geometries[tensors[tensor.index()].geometry]; }
   GpuId gpu(Rank rank) const { return gpu_of_rank[rank.index()]; }
-  /// Bytes of all tensors together, once each: the payload of this refit.
+  /// Bytes of all tensors together, once each and without copies: the payload of this refit.
   Bytes payload() const;
   /// The most bytes of weights that one target rank holds once they are loaded, where it may quantise them.
   Bytes largest_live_share() const;

@@ -17,6 +17,7 @@
 
 #include "model/error.hpp"
 #include "model/fabric.hpp"
+#include "model/fused_view.hpp"
 #include "model/layout.hpp"
 #include "model/precision.hpp"
 
@@ -105,10 +106,24 @@ struct Published {
   friend bool operator==(const Published&, const Published&) = default;
 };
 
-/// A bare tensor with its two layouts (ranks are global).
+/// What a file says of a bare tensor beyond two layouts. model/bare_tensors.hpp judges it and turns it into
+/// layouts.
+struct TensorClaims {
+  std::vector<Layout> other_sources{};  // holders beside `source`
+  bool replicas = false;                // all holders are replicas of the tensor
+  std::string tied_to{};                // it has no source of its own but that of this tensor
+  bool transformed = false;             // the source is no box and no strided block of the tensor
+  std::vector<std::int64_t> slots{};    // which index of dimension 0 each physical slot of the target holds
+  std::vector<std::int64_t> source_shape{}, target_shape{};  // local_shape: what a rank really holds
+  friend bool operator==(const TensorClaims&, const TensorClaims&) = default;
+};
+
+/// A bare tensor with its two layouts (ranks are global). A layout without ranks is not declared.
 struct TensorSpec {
   std::string name;
   Layout source, target;
+  std::optional<FusedView> source_view{}, target_view{};
+  TensorClaims claims{};
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 

@@ -86,6 +86,7 @@ std::vector<RefitTensor> with_copies(std::vector<RefitTensor> tensors, int slots
     RefitTensor copy = plain;
     copy.name += ".copies";
     copy.copy_of = plain.shape.front();
+    copy.copy = true;
     copy.shape.front() = slots;
     copy.parts = plain.parts == 1 ? 1 : slots;
     result.push_back(std::move(copy));

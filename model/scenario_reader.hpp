@@ -21,6 +21,8 @@ inline constexpr std::size_t max_published = 1'000;
 inline constexpr std::size_t max_name_patterns = 100;
 inline constexpr std::size_t max_stages = 10'000;
 inline constexpr std::size_t max_mesh_axes = 8;
+inline constexpr std::size_t max_holders = 4'096;  // sources of one bare tensor
+inline constexpr std::size_t max_slots = 65'536;
 inline constexpr std::int64_t max_mesh_positions = 4'194'304;  // over all meshes of a scenario
 inline constexpr std::int64_t max_tensor_bytes = std::int64_t{1} << 60;
 

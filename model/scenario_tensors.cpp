@@ -1,6 +1,8 @@
 // Reads bare tensors: one tensor with its two layouts, or a list of them.
 
+#include <optional>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -100,12 +102,41 @@ void read_frame(const YamlValue& value, Layout& layout) {
   layout.frame = std::move(frame);
 }
 
-Layout read_layout(const YamlValue& value, const std::vector<std::int64_t>& shape, Dtype dtype,
-                   Reader& reader) {
-  value.allow_only({"mesh", "first_rank", "ranks", "placements", "chunk_rule", "frame", "origin"});
+std::vector<std::int64_t> read_numbers(const YamlValue& value, std::size_t count, std::int64_t least,
+                                       std::int64_t most) {
+  std::vector<std::int64_t> numbers;
+  for (const YamlValue& item : value.items(count)) numbers.push_back(item.integer(least, most));
+  return numbers;
+}
+
+/// Where the shards of a side stand in a larger buffer. Unless given, a view is one block from the begin on.
+FusedView read_view(const YamlValue& value) {
+  value.allow_only({"base", "dimension", "offset", "block", "stride", "extent", "storage"});
+  FusedView view;
+  view.base = value.at("base").text("the name of the buffer that holds the shard");
+  view.extent = value.at("extent").integer(1, max_tensor_bytes);
+  view.block = view.extent;
+  if (const auto dimension = value.find("dimension"))
+    view.dimension = static_cast<int>(dimension->integer(0, max_dimensions - 1));
+  if (const auto offset = value.find("offset")) view.offset = offset->integer(0, max_tensor_bytes);
+  if (const auto block = value.find("block")) view.block = block->integer(1, max_tensor_bytes);
+  view.stride = view.block;
+  if (const auto stride = value.find("stride")) view.stride = stride->integer(1, max_tensor_bytes);
+  if (const auto storage = value.find("storage"))
+    view.storage = storage->text("a layout tag such as block128");
+  return view;
+}
+
+/// One side of a tensor, with what it says beyond the layout.
+struct Side {
   Layout layout;
-  layout.shape = shape;
-  layout.dtype = dtype;
+  std::optional<FusedView> view;
+  bool transformed = false;
+  std::vector<std::int64_t> local_shape, slots;
+};
+
+Layout read_layout(const YamlValue& value, const Layout& tensor, Reader& reader) {
+  Layout layout = tensor;
   layout.mesh = read_mesh(value, reader);
   const YamlValue placements = value.at("placements");
   for (const YamlValue& item : placements.items(max_mesh_axes))
@@ -121,14 +152,90 @@ Layout read_layout(const YamlValue& value, const std::vector<std::int64_t>& shap
     layout.chunk_rule = *known;
   }
   read_frame(value, layout);
+  return layout;
+}
+
+void require_layout(const YamlValue& value, const Layout& layout) {
   const std::vector<std::string> found = faults(layout);
   if (!found.empty()) throw InputError(value.where(), found.front());
-  return layout;
+}
+
+void read_slots(const YamlValue& value, Side& side) {
+  const auto slots = value.find("slots");
+  if (!slots) return;
+  if (value.find("frame")) slots->refuse("slots beside frame", "one of them: slots are the frame");
+  if (side.view) slots->refuse("slots beside view", "one of them");
+  side.slots = read_numbers(*slots, max_slots, 0, max_tensor_bytes);
+}
+
+Side read_side(const YamlValue& value, const Layout& tensor, bool source, Reader& reader) {
+  std::vector<std::string_view> keys{"mesh",  "first_rank", "ranks", "placements", "chunk_rule",
+                                     "frame", "origin",     "view",  "local_shape"};
+  if (!source) keys.emplace_back("slots");
+  value.allow_only(keys);
+  Side side;
+  side.layout = read_layout(value, tensor, reader);
+  if (const auto view = value.find("view")) {
+    side.transformed = source && !view->is_mapping();
+    if (side.transformed && view->text("transformed, or a mapping with base and extent") != "transformed")
+      view->refuse("transformed, or a mapping with base and extent");
+    if (!side.transformed) side.view = read_view(*view);
+  }
+  if (const auto shape = value.find("local_shape"))
+    side.local_shape = read_numbers(*shape, max_dimensions, 1, max_tensor_bytes);
+  read_slots(value, side);
+  Layout cut = side.layout;  // the slots are what the mesh cuts
+  if (!side.slots.empty()) cut.shape[0] = static_cast<std::int64_t>(side.slots.size());
+  require_layout(value, cut);
+  return side;
+}
+
+/// One holder, or a list of them; then each has a layout only.
+void read_source(const YamlValue& value, TensorSpec& spec, Reader& reader) {
+  const Layout tensor = spec.source;
+  if (!value.is_list()) {
+    Side side = read_side(value, tensor, true, reader);
+    spec.source = std::move(side.layout);
+    spec.source_view = std::move(side.view);
+    spec.claims.transformed = side.transformed;
+    spec.claims.source_shape = std::move(side.local_shape);
+    return;
+  }
+  std::vector<Layout> holders;
+  for (const YamlValue& item : value.items(max_holders)) {
+    item.allow_only({"mesh", "first_rank", "ranks", "placements", "chunk_rule", "frame", "origin"});
+    holders.push_back(read_layout(item, tensor, reader));
+    require_layout(item, holders.back());
+  }
+  spec.source = std::move(holders.front());
+  holders.erase(holders.begin());
+  spec.claims.other_sources = std::move(holders);
+}
+
+void read_target(const YamlValue& value, TensorSpec& spec, Reader& reader) {
+  Side side = read_side(value, spec.target, false, reader);
+  spec.target = std::move(side.layout);
+  spec.target_view = std::move(side.view);
+  spec.claims.target_shape = std::move(side.local_shape);
+  spec.claims.slots = std::move(side.slots);
+}
+
+void read_claims(const YamlValue& parent, const YamlValue& tensor, TensorClaims& claims) {
+  const auto source = parent.find("source");
+  if (const auto replicas = tensor.find("replicas")) {
+    claims.replicas = replicas->flag();
+    if (!source || !source->is_list() || source->node().children.size() < 2)
+      replicas->refuse("replicas without several sources", "it with source: [{...}, {...}] only");
+  }
+  if (const auto tie = tensor.find("tied_to")) {
+    claims.tied_to = tie->text("the name of the tensor whose source it has");
+    if (source) source->refuse("a source beside tied_to", "one of them");
+  }
 }
 
 TensorSpec read_tensor(const YamlValue& parent, const std::string& default_name, Reader& reader) {
   const YamlValue tensor = parent.at("tensor");
-  tensor.allow_only({"name", "shape", "dtype"});
+  tensor.allow_only({"name", "shape", "dtype", "replicas", "tied_to"});
   TensorSpec spec;
   const auto name = tensor.find("name");
   spec.name = name ? name->text("a name of one line") : default_name;
@@ -137,9 +244,13 @@ TensorSpec read_tensor(const YamlValue& parent, const std::string& default_name,
         .refuse(fmt::format("the name '{}' a second time", printable(spec.name)), "each name once");
   }
   const Dtype dtype = read_dtype(tensor.at("dtype"));
-  const std::vector<std::int64_t> shape = read_shape(tensor.at("shape"), dtype);
-  spec.source = read_layout(parent.at("source"), shape, dtype, reader);
-  spec.target = read_layout(parent.at("target"), shape, dtype, reader);
+  spec.source.shape = spec.target.shape = read_shape(tensor.at("shape"), dtype);
+  spec.source.dtype = spec.target.dtype = dtype;
+  read_claims(parent, tensor, spec.claims);
+  const auto source = parent.find("source"), target = parent.find("target");
+  if (!source && !target) parent.refuse("neither source nor target", "both of them");
+  if (source) read_source(*source, spec, reader);
+  if (target) read_target(*target, spec, reader);
   return spec;
 }
 

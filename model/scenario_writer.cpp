@@ -109,22 +109,56 @@ std::string frame(const Layout& layout) {
                      fmt::join(layout.frame->origin, ", "));
 }
 
-std::string layout(const Layout& layout) {
+std::string view(const FusedView& view) {
+  return fmt::format(", view: {{base: {}, dimension: {}, offset: {}, block: {}, stride: {}, extent: {}{}}}",
+                     scalar(view.base), view.dimension, view.offset, view.block, view.stride, view.extent,
+                     view.storage.empty() ? "" : fmt::format(", storage: {}", scalar(view.storage)));
+}
+
+std::string numbers(std::string_view key, const std::vector<std::int64_t>& values) {
+  return values.empty() ? "" : fmt::format(", {}: [{}]", key, fmt::join(values, ", "));
+}
+
+/// `more`: further keys, each after ", ".
+std::string layout(const Layout& layout, const std::string& more) {
   std::vector<std::string> placements;
   for (const Placement placement : layout.placements) placements.push_back(to_string(placement));
   const std::vector<Rank>& ranks = layout.mesh.ranks;
   const std::string rank_texts = ranges(ranks, [](Rank rank) { return rank.value; });
   const bool contiguous = rank_texts.front() != '[';
-  return fmt::format("{{mesh: [{}], {}: {}, placements: [{}], chunk_rule: {}{}}}",
+  return fmt::format("{{mesh: [{}], {}: {}, placements: [{}], chunk_rule: {}{}{}}}",
                      fmt::join(layout.mesh.shape, ", "), contiguous ? "first_rank" : "ranks",
                      contiguous ? fmt::format("{}", ranks.front().value) : rank_texts,
-                     fmt::join(placements, ", "), to_string(layout.chunk_rule), frame(layout));
+                     fmt::join(placements, ", "), to_string(layout.chunk_rule), frame(layout), more);
+}
+
+std::string source(const TensorSpec& spec) {
+  const TensorClaims& claims = spec.claims;
+  std::string more = numbers("local_shape", claims.source_shape);
+  if (spec.source_view) more += view(*spec.source_view);
+  if (claims.transformed) more += ", view: transformed";
+  const std::string first = layout(spec.source, more);
+  if (claims.other_sources.empty()) return first;
+  std::string list = "[" + first;
+  for (const Layout& other : claims.other_sources) list += ", " + layout(other, "");
+  return list + "]";
+}
+
+std::string target(const TensorSpec& spec) {
+  std::string more = numbers("local_shape", spec.claims.target_shape) + numbers("slots", spec.claims.slots);
+  if (spec.target_view) more += view(*spec.target_view);
+  return layout(spec.target, more);
 }
 
 std::string tensor(const TensorSpec& spec, std::string_view first_indent, std::string_view indent) {
-  return fmt::format("{}tensor: {{name: {}, shape: [{}], dtype: {}}}\n{}source: {}\n{}target: {}\n",
-                     first_indent, scalar(spec.name), fmt::join(spec.source.shape, ", "),
-                     to_string(spec.source.dtype), indent, layout(spec.source), indent, layout(spec.target));
+  std::string claims = spec.claims.replicas ? ", replicas: true" : "";
+  if (!spec.claims.tied_to.empty()) claims += fmt::format(", tied_to: {}", scalar(spec.claims.tied_to));
+  std::string text =
+      fmt::format("{}tensor: {{name: {}, shape: [{}], dtype: {}{}}}\n", first_indent, scalar(spec.name),
+                  fmt::join(spec.source.shape, ", "), to_string(spec.source.dtype), claims);
+  if (!spec.source.mesh.ranks.empty()) text += fmt::format("{}source: {}\n", indent, source(spec));
+  if (!spec.target.mesh.ranks.empty()) text += fmt::format("{}target: {}\n", indent, target(spec));
+  return text;
 }
 
 std::string bulk(const BulkRule& rule) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "model/bare_tensors.hpp"
 #include "model/grid.hpp"
 #include "model/m2n_limits.hpp"
 #include "model/nemo_rl_rules.hpp"
@@ -95,6 +96,7 @@ void judge_refit(const Scenario& scenario, Validation& validation) {
 }
 
 void judge_tensors(const Scenario& scenario, Validation& validation) {
+  add(validation, tensor_faults(scenario));
   if (const std::optional<Fabric> fabric = judge_fabric(scenario, validation)) {
     add(validation, rank_faults(scenario, *fabric));
   }

@@ -23,6 +23,7 @@ std::vector<Bundle> bundles_of(const Refit& refit) {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, int>, std::size_t> index;
   std::vector<Bundle> bundles;
   for (const RefitEntry& entry : refit.tensors) {
+    if (entry.tensor.copy) continue;  // its elements may be taken from those that arrived before
     const auto key =
         std::make_tuple(entry.geometry, entry.source_base.value, entry.target_base.value, entry.stage);
     const auto [known, added] = index.emplace(key, bundles.size());

@@ -5,7 +5,8 @@
 // and likewise outwards. Sets tried: each GPU, each NVLink domain, the holders of each pipeline stage, all
 // sources. Ports: nominal rates of NIC (one per GPU; joins different domains only) and NVLink (inside a
 // domain). Model of the bound: unicast, wire dtype = tensor dtype, every target GPU ends with its own regions
-// and nothing more; switches are not modelled (a bound stays a bound without them). Any GPU may relay.
+// and nothing more; switches are not modelled (a bound stays a bound without them). Any GPU may relay. Copies
+// (ties, repeated experts) count no bytes: a plan may take them from what has arrived already.
 
 #include <string>
 

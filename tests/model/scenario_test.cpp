@@ -248,6 +248,32 @@ TEST(Scenario, the_first_fault_of_a_layout_is_reported_at_the_layout) {
   EXPECT_NE(message.find("7"), std::string::npos) << message;
 }
 
+TEST(Scenario, a_view_is_one_block_from_the_begin_on_unless_it_says_more) {
+  const auto view = [](const std::string& text) {
+    return *parsed(replaced(bare_tensor, "[shard(1)]", "[shard(1)], view: {" + text + "}"))
+                .tensors[0]
+                .target_view;
+  };
+  EXPECT_EQ(view("base: w, extent: 9"), (FusedView{"w", 0, 0, 9, 9, 9, ""}));
+  EXPECT_EQ(view("base: w, extent: 9, block: 2"), (FusedView{"w", 0, 0, 2, 2, 9, ""}));
+  EXPECT_EQ(view("base: w, dimension: 1, offset: 3, block: 2, stride: 4, extent: 9, storage: block128"),
+            (FusedView{"w", 1, 3, 2, 4, 9, "block128"}));
+}
+
+TEST(Scenario, views_are_checked) {
+  EXPECT_EQ(bare_fault_with("[shard(1)]", "[shard(1)], view: {extent: 9}"),
+            "s.yaml:3: target.view.base: found nothing; allowed: a value; the key 'base' is required here");
+  EXPECT_EQ(bare_fault_with("[shard(1)]", "[shard(1)], view: {base: w, extent: 0}").substr(0, 40),
+            "s.yaml:3: target.view.extent: found '0';");
+  EXPECT_NE(bare_fault_with("[shard(1)]", "[shard(1)], view: transformed"), "");  // of a source only
+  EXPECT_EQ(
+      bare_fault_with("replicated]", "replicated], view: rotated"),
+      "s.yaml:2: source.view: found 'rotated'; allowed: transformed, or a mapping with base and extent");
+  EXPECT_TRUE(parsed(replaced(bare_tensor, "replicated]", "replicated], view: transformed"))
+                  .tensors[0]
+                  .claims.transformed);
+}
+
 TEST(Scenario, ranks_may_be_ranges_in_any_order) {
   const Scenario scenario = parsed(replaced(bare_tensor, "[6, 4, 5]", "[9, 4-5]"));
   EXPECT_EQ(scenario.tensors[0].target.mesh.ranks, (std::vector<Rank>{Rank{9}, Rank{4}, Rank{5}}));

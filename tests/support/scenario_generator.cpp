@@ -190,6 +190,54 @@ TensorSpec tensor(const std::string& name) {
   return {name, layout(shape, dtype), layout(shape, dtype)};
 }
 
+FusedView view() {
+  FusedView result{text(), pick(0, 3), pick<std::int64_t>(0, 20), pick<std::int64_t>(1, 20)};
+  result.stride = pick<std::int64_t>(1, 20);
+  result.extent = pick<std::int64_t>(1, 1'000);
+  if (flip()) result.storage = text();
+  return result;
+}
+
+std::vector<std::int64_t> sizes(std::size_t count) {
+  std::vector<std::int64_t> result;
+  for (std::size_t i = 0; i < count; ++i) result.push_back(pick<std::int64_t>(1, 24));
+  return result;
+}
+
+/// The target's mesh then cuts the slots.
+void add_slots(TensorSpec& spec) {
+  if (spec.target.frame || spec.target_view) return;
+  for (std::size_t n = pick<std::size_t>(1, 9); n > 0; --n)
+    spec.claims.slots.push_back(pick<std::int64_t>(0, spec.target.shape[0]));
+  if (spec.target.chunk_rule == ChunkRule::even) spec.target.chunk_rule = ChunkRule::ceil;
+}
+
+/// A declaration that can be read; whether it is right is not considered.
+void add_claims(TensorSpec& spec) {
+  const std::vector<std::int64_t> shape = spec.source.shape;
+  const Layout undeclared{shape, spec.source.dtype, {}, {}, ChunkRule::even};
+  if (flip()) spec.target_view = view();
+  if (flip()) spec.claims.target_shape = sizes(pick<std::size_t>(1, max_dimensions));
+  if (flip()) add_slots(spec);
+  const int kind = pick(0, 5);
+  if (kind == 1) spec.source_view = view();
+  if (kind == 2) spec.claims.transformed = true;
+  if (kind == 1 || kind == 2) spec.claims.source_shape = sizes(2);
+  if (kind == 3) {
+    for (std::size_t n = pick<std::size_t>(1, 2); n > 0; --n)
+      spec.claims.other_sources.push_back(layout(shape, spec.source.dtype));
+    spec.claims.replicas = flip();
+  }
+  if (kind == 4) spec.source = undeclared;
+  if (kind == 4 && flip()) spec.claims.tied_to = text();
+  if (kind == 5) {
+    spec.target = undeclared;
+    spec.target_view.reset();
+    spec.claims.target_shape.clear();
+    spec.claims.slots.clear();
+  }
+}
+
 Scenario scenario() {
   Scenario result;
   result.name = text();
@@ -198,7 +246,10 @@ Scenario scenario() {
     add_whole_refit(result);
   } else {
     const std::size_t count = pick<std::size_t>(1, 3);
-    for (std::size_t n = 0; n < count; ++n) result.tensors.push_back(tensor(fmt::format("{}{}", text(), n)));
+    for (std::size_t n = 0; n < count; ++n) {
+      result.tensors.push_back(tensor(fmt::format("{}{}", text(), n)));
+      if (flip()) add_claims(result.tensors.back());
+    }
   }
   result.refit = refit();
   result.calibration = flip() ? name() : "../my calibrations/x.yaml";
