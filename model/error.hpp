@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace isthmus {
 
@@ -26,6 +27,8 @@ class InputError : public std::runtime_error {
   InputError(const Location& where, std::string_view found, std::string_view allowed);
   /// The same with one free sentence, where found/allowed does not fit.
   InputError(const Location& where, std::string_view message);
+  /// Several at once, a line each; the parts are those of the first. Requires at least one.
+  explicit InputError(const std::vector<InputError>& all);
 
   const Location& where() const { return where_; }
   /// The sentence without its location, for a caller that knows the place better.

@@ -8,21 +8,24 @@ InputFault as_fault(const InputError& error, std::string change) {
   return {error.where(), error.found(), error.allowed(), std::move(change)};
 }
 
+namespace {
+
+InputError as_error(const InputFault& fault) {
+  if (fault.allowed.empty()) return {fault.where, fault.found};
+  return {fault.where, fault.found, fault.allowed};
+}
+
+}  // namespace
+
 void raise_first(const std::vector<InputFault>& faults) {
-  if (faults.empty()) return;
-  const InputFault& first = faults.front();
-  if (first.allowed.empty()) throw InputError(first.where, first.found);
-  throw InputError(first.where, first.found, first.allowed);
+  if (!faults.empty()) throw as_error(faults.front());
 }
 
 void raise_all(const std::vector<InputFault>& faults) {
-  if (faults.size() < 2) return raise_first(faults);
-  std::string text;
-  for (const InputFault& fault : faults) {
-    const InputError error(fault.where, fault.found, fault.allowed);
-    text += text.empty() ? error.message() : fmt::format("\n{}", error.what());
-  }
-  throw InputError(faults.front().where, text);
+  if (faults.empty()) return;
+  std::vector<InputError> errors;
+  for (const InputFault& fault : faults) errors.push_back(as_error(fault));
+  throw InputError(errors);
 }
 
 std::string nearest_divisors(std::int64_t value, std::int64_t number) {
