@@ -174,12 +174,19 @@ std::vector<LocalView> EngineViews::of(TensorId tensor, Engine engine, std::size
   const Shard own{&entry.tensor, layout.region(mesh_index)};
   if (own.region.empty()) return {};
   const Name name(entry.tensor.name);
+  std::vector<std::int64_t> extents = extents_of(own.region);
+  if (megatron && layout.chunk_rule == ChunkRule::ceil) {  // FSDP: every tensor is cut by itself
+    const std::int64_t rows = extents.front();
+    return {{entry.tensor.name,
+             std::move(extents),
+             entry.tensor.dtype,
+             {entry.tensor.name, 0, 0, rows, rows, rows}}};
+  }
   std::optional<FusedView> view = halves(name, own, engine, rank);
   if (!view && is_attention(name)) {
     view = megatron ? interleaved(name, rank) : concatenated(name, rank);
     if (!view) return {};
   }
-  std::vector<std::int64_t> extents = extents_of(own.region);
   const bool per_expert = megatron && entry.tensor.expert && extents.size() > 1;
   if (per_expert) extents.erase(extents.begin());
   if (!view) view = alone(name, entry.tensor, engine, extents.front());

@@ -4,9 +4,11 @@
 //                and v of linear_qkv alternate per key/value group, of (heads / groups + 2) head_size rows
 //   vLLM         gate and up are the halves of gate_up_proj, of experts on dimension 1 of w13_weight; q, k
 //                and v follow each other in qkv_proj, k and v repeated where there are more ranks than heads
-// Everything else stands alone, as a view of a base of its own name (experts' down: linear_fc2, w2_weight).
+// Everything else stands alone, as a view of a base of its own name (experts' down: linear_fc2, w2_weight);
+// so do all tensors that FSDP cuts (by ceil), and copies of experts in spare slots.
 // Bases carry the prefix of the tensors' HuggingFace names. Sizes come from the layouts, so that they hold
-// for every grid. Invariant: on each rank the views of all tensors tile each base (fused_faults finds nothing).
+// for every grid.
+// Invariant: on each rank the views of all tensors tile each base (fused_faults finds nothing).
 // Source: Megatron-LM's and vLLM's linear layers as NeMo RL reads them.
 
 #include <map>

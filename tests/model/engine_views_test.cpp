@@ -116,6 +116,14 @@ TEST(EngineViews, give_no_strided_block_where_there_is_none) {
   EXPECT_THAT(attention(gated), IsEmpty());
 }
 
+TEST(EngineViews, of_what_fsdp_cuts_stand_alone) {
+  const Refit refit =
+      refit_of("qwen3-32b-h100",
+               {{"model.layers", "2"}, {"train", "{gpus: 8, fsdp: 8}"}, {"generate", "{gpus: 8, tp: 8}"}});
+  EXPECT_EQ(view_of(refit, "mlp.up_proj.weight", Engine::megatron, 1),
+            (FusedView{layer + "mlp.up_proj.weight", 0, 0, 3200, 3200, 3200}));
+}
+
 /// One layer of Qwen3-30B-A3B: 128 experts of inner size 768.
 Refit experts(const std::string& train, const std::string& generate) {
   return refit_of("qwen3-30b-a3b-h100", {{"model.layers", "1"},

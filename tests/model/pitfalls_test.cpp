@@ -181,6 +181,18 @@ TEST(Pitfalls, A8_every_physical_slot_gets_its_expert) {
   EXPECT_EQ(fault_in(five_slots("[0, 1, 2, 3, 4]")).found, "tensor experts: slot 4 holds expert 4");
 }
 
+TEST(Pitfalls, A8_of_a_whole_model_marks_the_tensors_that_repeat_experts) {
+  const Refit refit = resolve(
+      read_scenario(project_folder() / "scenarios/qwen3-30b-a3b-h100.yaml",
+                    {{"model.layers", "2"}, {"generate", "{gpus: 8, tp: 8, ep: 8, redundant_experts: 8}"}}));
+  std::size_t copies = 0;
+  for (const RefitEntry& entry : refit.tensors) {
+    EXPECT_EQ(entry.tensor.copy, entry.tensor.copy_of > 0) << entry.tensor.name;
+    copies += entry.tensor.copy ? 1U : 0U;
+  }
+  EXPECT_EQ(copies, 6U);  // gate, up and down of two layers
+}
+
 TEST(Pitfalls, A11_engines_need_ranks_for_all_their_members) {
   const std::vector<Override> short_of_ranks{{"train", "{gpus: 1}"}, {"generate", "{gpus: 2, tp: 2, dp: 2}"}};
   const Validation validation = of_model(short_of_ranks);
