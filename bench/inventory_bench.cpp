@@ -42,6 +42,10 @@ void bench_layouts(benchmark::State& state) {
   std::size_t tensors = 0, geometries = 0;
   for (auto _ : state) {
     const Refit refit = resolve(scenario);
+    for (const Geometry& geometry : refit.geometries) {
+      benchmark::DoNotOptimize(geometry.source.regions());
+      benchmark::DoNotOptimize(geometry.target.regions());
+    }
     tensors = refit.tensors.size();
     geometries = refit.geometries.size();
   }

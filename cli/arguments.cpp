@@ -48,6 +48,56 @@ void add_policy(CLI::App& command, std::vector<std::string>& chosen) {
       ->take_all();
 }
 
+CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
+  CLI::App* command = app.add_subcommand("simulate", "Plan, prove and predict a refit; one row per policy");
+  add_scenario(*command, options);
+  add_policy(*command, options.policies);
+  command
+      ->add_option("--max-seconds", options.max_seconds,
+                   "Gate: exit status 1, naming what binds, when no policy is that fast")
+      ->check([](const std::string& text) {
+        const bool positive = text.find_first_of("123456789") != std::string::npos && text.front() != '-';
+        return positive ? std::string() : "found " + text + "; allowed: a number of seconds above 0";
+      });
+  return command;
+}
+
+CLI::App* add_validate(CLI::App& app, ValidateOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "validate",
+      "List every violation of a scenario, recipe, configuration or refit description (docs/validate.md)");
+  add_scenario(*command, options);
+  command
+      ->add_option("--as", options.rules,
+                   "Also the rules of nemo-rl (reshard refit) or m2n (NCCL M2N's limits)")
+      ->type_name("RULES");
+  command
+      ->add_option("--local-maps", options.local_maps,
+                   "Local maps of a refit description: a file, or a folder of .json files")
+      ->type_name("PATH");
+  return command;
+}
+
+CLI::App* add_inventory(CLI::App& app, InventoryOptions& options) {
+  CLI::App* command = app.add_subcommand("inventory", "The tensors of a model and their totals");
+  command
+      ->add_option("config", options.config,
+                   "HuggingFace config.json, safetensors checkpoint (file or folder), or manifest")
+      ->required();
+  command
+      ->add_option(
+          "--dtype", options.dtype,
+          "What the wire carries: bf16, fp8, fp8-bf16-attention, mxfp8; or stored, the checkpoint's own")
+      ->type_name("DTYPE");
+  command->add_flag("--mtp,!--no-mtp", options.mtp,
+                    "Count multi-token-prediction layers into the payload (default: no)");
+  command->add_flag("--vision,!--no-vision", options.vision,
+                    "Count the vision tower into the payload (default: yes)");
+  command->add_flag("--tensors", options.tensors, "Every tensor by its HuggingFace name");
+  command->add_flag("--json", options.json, "Print JSON (docs/json.md) and nothing else");
+  return command;
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -57,18 +107,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
 
   SimulateOptions simulate_options;
-  CLI::App* simulate_command =
-      app.add_subcommand("simulate", "Plan, prove and predict a refit; one row per policy");
-  add_scenario(*simulate_command, simulate_options);
-  add_policy(*simulate_command, simulate_options.policies);
-  simulate_command
-      ->add_option("--max-seconds", simulate_options.max_seconds,
-                   "Gate: exit status 1, naming what binds, when no policy is that fast")
-      ->check([](const std::string& text) {
-        const bool positive = text.find_first_of("123456789") != std::string::npos && text.front() != '-';
-        return positive ? std::string() : "found " + text + "; allowed: a number of seconds above 0";
-      });
-
+  const CLI::App* simulate_command = add_simulate(app, simulate_options);
   ScenarioOptions bound_options, verify_options;
   CLI::App* bound_command =
       app.add_subcommand("bound", "Lower bound on the time of any plan, and the cut that gives it");
@@ -79,36 +118,9 @@ int run(int argc, char** argv) {
   add_policy(*verify_command, verify_options.policies);
 
   ValidateOptions validate_options;
-  CLI::App* validate_command = app.add_subcommand(
-      "validate",
-      "List every violation of a scenario, recipe, configuration or refit description (docs/validate.md)");
-  add_scenario(*validate_command, validate_options);
-  validate_command
-      ->add_option("--as", validate_options.rules,
-                   "Also the rules of nemo-rl (reshard refit) or m2n (NCCL M2N's limits)")
-      ->type_name("RULES");
-  validate_command
-      ->add_option("--local-maps", validate_options.local_maps,
-                   "Local maps of a refit description: a file, or a folder of .json files")
-      ->type_name("PATH");
-
+  const CLI::App* validate_command = add_validate(app, validate_options);
   InventoryOptions inventory_options;
-  CLI::App* inventory_command = app.add_subcommand("inventory", "The tensors of a model and their totals");
-  inventory_command
-      ->add_option("config", inventory_options.config,
-                   "HuggingFace config.json, safetensors checkpoint (file or folder), or manifest")
-      ->required();
-  inventory_command
-      ->add_option(
-          "--dtype", inventory_options.dtype,
-          "What the wire carries: bf16, fp8, fp8-bf16-attention, mxfp8; or stored, the checkpoint's own")
-      ->type_name("DTYPE");
-  inventory_command->add_flag("--mtp,!--no-mtp", inventory_options.mtp,
-                              "Count multi-token-prediction layers into the payload (default: no)");
-  inventory_command->add_flag("--vision,!--no-vision", inventory_options.vision,
-                              "Count the vision tower into the payload (default: yes)");
-  inventory_command->add_flag("--tensors", inventory_options.tensors, "Every tensor by its HuggingFace name");
-  inventory_command->add_flag("--json", inventory_options.json, "Print JSON (docs/json.md) and nothing else");
+  add_inventory(app, inventory_options);
 
   try {
     app.parse(argc, argv);

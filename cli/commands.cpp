@@ -40,8 +40,8 @@ std::vector<Override> parse_overrides(const std::vector<std::string>& settings) 
   return overrides;
 }
 
-/// The scenario that a file stands for; what it leaves open goes to standard error. A foreign file that is not
-/// supported is refused with every reason at once.
+/// The scenario that a file stands for; what it leaves open goes to standard error. A foreign file that is
+/// not supported is refused with every reason at once.
 Scenario read_any(const std::string& file, const std::vector<std::string>& overrides,
                   const std::optional<std::string>& model) {
   Input input = read_input(file, parse_overrides(overrides), model);

@@ -23,7 +23,7 @@ std::uint32_t intern(std::vector<Geometry>& geometries, Geometry geometry) {
   return static_cast<std::uint32_t>(geometries.size() - 1);
 }
 
-/// Finds the geometry of each tensor of a scenario; tensors that agree in all that layouts depend on share it.
+/// Finds the geometry of each tensor of a scenario; tensors that agree in what layouts depend on share it.
 class Geometries {
  public:
   Geometries(const Scenario& scenario, std::vector<Geometry>& list) : scenario_(scenario), list_(list) {}

@@ -1,9 +1,10 @@
 #pragma once
 // Layers to pipeline stages, on either side.
 // Training, by the first of these that the scenario sets: `stages` (a list of layers per stage);
-// `layer_split: proportional` (layer l of L on stage l pp / L, rounded down); Megatron-LM's rule: layers_first
-// and layers_last, the rest the same number each. With vpp chunks per stage, each stage's layers are cut into
-// vpp equal chunks; layers are dealt chunk round by chunk round, in each round to the stages in order.
+// `layer_split: proportional` (layer l of L on stage l pp / L, rounded down); Megatron-LM's rule:
+// layers_first and layers_last, the rest the same number each. With vpp chunks per stage, each stage's layers
+// are cut into vpp equal chunks; layers are dealt chunk round by chunk round, in each round to the stages in
+// order.
 // Generation: `stages`, or vLLM's rule: L / pp each, what is left over one by one to the last stages but one.
 
 #include <vector>

@@ -101,6 +101,18 @@ TEST_F(Validate, of_a_recipe_names_its_keys_with_file_and_line) {
   EXPECT_THAT(result.output, HasSubstr(": 3 violations\n"));
 }
 
+TEST_F(Validate, what_it_refuses_of_a_recipe_simulate_refuses_for_every_reason) {
+  const ProgramResult result =
+      run(fmt::format("simulate {} {} --set policy.generation.vllm_cfg.expert_parallel_size=4 "
+                      "--set policy.generation.vllm_kwargs.enable_eplb=true --set cluster.num_nodes=61",
+                      recipe_, model_));
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.output, "");
+  for (const char* key : {"vllm_kwargs.enable_eplb", "vllm_cfg.expert_parallel_size", "cluster.num_nodes"}) {
+    EXPECT_THAT(result.errors, HasSubstr(key));
+  }
+}
+
 TEST_F(Validate, of_a_recipe_without_a_model_applies_the_rules_alone) {
   EXPECT_EQ(run("validate " + recipe_ + " --as nemo-rl").status, 0);
   const ProgramResult result =

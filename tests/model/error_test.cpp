@@ -31,5 +31,13 @@ TEST(InputError, leaves_printable_text_as_it_is) {
   EXPECT_EQ(error.where().file, "a/b.yaml");
 }
 
+TEST(InputError, of_several_is_a_line_each_with_the_parts_of_the_first) {
+  const InputError error(
+      {InputError({"a.yaml", 1, "x"}, "1", "2"), InputError({"b.yaml", 2, "y"}, "no\nsuch")});
+  EXPECT_STREQ(error.what(), "a.yaml:1: x: found 1; allowed: 2\nb.yaml:2: y: no?such");
+  EXPECT_EQ(error.where().key, "x");
+  EXPECT_EQ(error.allowed(), "2");
+}
+
 }  // namespace
 }  // namespace isthmus

@@ -49,7 +49,7 @@ RC_GTEST_PROP(Stages, chunks_are_dealt_round_robin, ()) {
   }
 }
 
-// Megatron-LM, uneven: a round holds F/v + (pp - 2) m/v + Z/v layers; stage s > 0 starts F/v + (s - 1) m/v in it.
+// Megatron-LM, uneven: a round has F/v + (pp - 2) m/v + Z/v layers, stage s > 0 begins at F/v + (s - 1) m/v.
 RC_GTEST_PROP(Stages, chunks_of_uneven_stages_keep_their_shares, ()) {
   const int pp = *rc::gen::inRange(3, 8), vpp = *rc::gen::inRange(1, 4);
   const int first = *rc::gen::inRange(1, 4), middle = *rc::gen::inRange(1, 4), last = *rc::gen::inRange(1, 4);
