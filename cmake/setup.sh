@@ -3,14 +3,15 @@
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
-# package=what proves that it is there: a command, or a header. The names are those of Debian 12 and Ubuntu 24.04.
+# package=what proves that it is there: a command, a header, or an option that clang++ then links with. The names are those of Debian 12 and Ubuntu 24.04.
 build_packages=(g++=c++ cmake=cmake ninja-build=ninja libboost-graph-dev=boost/graph/adjacency_list.hpp
   libyaml-cpp-dev=yaml-cpp/yaml.h nlohmann-json3-dev=nlohmann/json.hpp libfmt-dev=fmt/format.h
   libcli11-dev=CLI/CLI.hpp)
 test_packages=(libgtest-dev=gtest/gtest.h libgmock-dev=gmock/gmock.h librapidcheck-dev=rapidcheck.h
   libbenchmark-dev=benchmark/benchmark.h)
 # clang-format by its version, because another version may format the same text in another way.
-lint_packages=(clang=clang++ clang-tidy=clang-tidy clang-format-14=clang-format-14)
+lint_packages=(clang=clang++ libclang-rt-dev=-fsanitize=address,undefined clang-tidy=clang-tidy
+  clang-format-14=clang-format-14)
 
 # A prefix with what the distribution lacks comes before the system in every search.
 if [ -n "${ISTHMUS_DEPS:-}" ]; then
@@ -24,6 +25,10 @@ fi
 
 present() {
   local prefix
+  if [[ $1 == -* ]]; then
+    echo 'int main() {}' | clang++ "$1" -x c++ - -o "$root/build/present.out" 2>/dev/null
+    return
+  fi
   if [[ $1 != *.h* ]]; then command -v "$1" >/dev/null; return; fi
   for prefix in ${ISTHMUS_DEPS:+"$ISTHMUS_DEPS"} /usr/local /usr; do
     if [ -e "$prefix/include/$1" ]; then return 0; fi
