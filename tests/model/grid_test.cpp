@@ -135,7 +135,9 @@ RC_GTEST_PROP(Grid, any_order_gives_each_rank_the_shards_of_its_coordinates, ())
     const auto at = decode(order, {{"tp", etp}, {"cp", 1}, {"ep", ep}, {"dp", stage / (etp * ep)}}, rank);
     RC_ASSERT(rows_of(expert, position, 0) == even_cut(256, ep, at.at("ep")));
     RC_ASSERT(rows_of(expert, position, 2) == even_cut(7168, etp, at.at("tp")));
+    ranks.erase(expert.mesh.ranks[position]);
   }
+  RC_ASSERT(ranks.empty());  // both grids lie over the same ranks of the stage
 }
 
 // NeMo RL's meshes: non-expert [n / TP, TP] and expert [n / EP, EP], the last axis fastest, ETP 1.

@@ -100,6 +100,15 @@ TEST(Scenario, precisions_are_read_by_name) {
             "s.yaml:5: generate.quantize: found 'fp8'; allowed: mxfp8");
 }
 
+TEST(Scenario, without_gpus_names_both_readings_of_the_printed_sizes) {
+  EXPECT_EQ(
+      fault_with("gpus: 16, ep: 8, pp: 2", "tp: 4, pp: 8, ep: 16, etp: 1"),
+      "s.yaml:4: train: found no gpus; allowed: gpus: a multiple of 128 if experts fold into a stage's ranks "
+      "(Megatron-LM), of 512 if the printed sizes multiply");
+  EXPECT_EQ(fault_with("gpus: 16, ep: 8, pp: 2", "tp: 4, pp: 2"),
+            "s.yaml:4: train.gpus: found nothing; allowed: a value; the key 'gpus' is required here");
+}
+
 TEST(Scenario, unknown_key_is_a_fault_that_names_the_closest_ones_first) {
   EXPECT_EQ(fault_with("gpus: 16, tp", "gpu: 16, tp"),
             "s.yaml:5: generate.gpu: found an unknown key; allowed: gpus, tp, ep, dp, pp, etp, stages, "

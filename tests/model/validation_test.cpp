@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -88,6 +89,40 @@ std::vector<Expected> single_violations() {
        "a number of layers",
        "none with layer_split: proportional",
        "leave it out"},
+      {{{"train.order", "dp-tp"}},
+       "train.order",
+       "'dp-tp'",
+       "tp, cp, ep, dp and pp in any order, joined by dashes, pp last",
+       "tp-cp-ep-dp-pp"},
+      {{{"train.order", "tp-dp-pp"}},
+       "train.order",
+       "'tp-dp-pp' without ep, whose size is 16",
+       "tp, cp, ep, dp and pp in any order, joined by dashes, pp last",
+       "ep-tp-dp-pp"},
+      {{{"train.fsdp", "3"}}, "train.fsdp", "3", "a divisor of the 16 replicas, gpus / (tp x pp)", "2 or 4"},
+      {{{"train.fsdp", "8"}},
+       "train.fsdp",
+       "tp x fsdp = 8",
+       "a multiple of ep x etp = 16",
+       "tp x fsdp of 16"},
+      {{{"train.vpp", "2"}}, "train.vpp", "2", "a divisor of every stage's layers (2, 3, 4)", "1"},
+      {{{"generate.pp", "3"}}, "generate.gpus", "256 GPUs", "a multiple of tp x pp = 96", "192 or 288 GPUs"},
+      {{{"generate.ep", "512"}},
+       "generate.ep",
+       "ep x etp = 512",
+       "a divisor of the 256 ranks, gpus / pp",
+       "ep x etp of 256"},
+      {{{"generate.etp", "8"}}, "generate.etp", "8", "tp = 32 with ep 1", "32"},
+      {{{"generate.redundant_experts", "8"}},
+       "generate.redundant_experts",
+       "8",
+       "0 with ep 1 (every rank has a part of every expert)",
+       "0"},
+      {{{"generate.ep", "32"}, {"generate.redundant_experts", "8"}},
+       "generate.redundant_experts",
+       "264 slots",
+       "a multiple of ep = 32",
+       "256 or 288 slots"},
   };
 }
 
@@ -117,6 +152,39 @@ TEST(Validation, collapses_dimensions_to_one_violation_per_key) {
   EXPECT_THAT(validation.violations.front().allowed, HasSubstr("dimension 0 of model.layers.0."));
   EXPECT_THAT(validation.violations.front().allowed, HasSubstr("more tensors"));
   EXPECT_EQ(validation.violations.front().change, "16 or 32");
+}
+
+TEST(Validation, heads_are_divided_or_repeated) {
+  const auto with_tp = [](const char* tp) {
+    const Input input = read_input(project_folder() / "scenarios/qwen3-235b-h100.yaml",
+                                   {{"generate", fmt::format("{{gpus: 128, tp: {}}}", tp)}});
+    return validate(input);
+  };
+  EXPECT_TRUE(with_tp("2").valid());
+  EXPECT_TRUE(with_tp("16").valid());  // 4 heads, each on 4 ranks
+  ASSERT_FALSE(with_tp("6").valid());
+  EXPECT_THAT(with_tp("6").violations,
+              Contains(::testing::Field(&InputFault::allowed,
+                                        HasSubstr("a divisor or a multiple of 4, the key/value heads of "
+                                                  "model.layers.0.self_attn.k_proj.weight"))));
+}
+
+TEST(Validation, names_both_readings_of_printed_sizes) {
+  const Input input = read_input(project_folder() / "scenarios/qwen3-235b-h100.yaml");
+  EXPECT_THAT(
+      validate(input).notes,
+      Contains(HasSubstr("tp 4 x cp 1 x ep 16 x pp 8 with 128 GPUs: experts fold into the 16 ranks of a "
+                         "stage, as in Megatron-LM; read as a product the sizes would be 512 GPUs")));
+}
+
+TEST(Validation, as_nemo_rl_refuses_what_its_validator_would) {
+  for (const auto& [key, value] : std::vector<Override>{
+           {"generate.ep", "16"}, {"generate.pp", "2"}, {"train.fsdp", "16"}, {"model.dtype", "mxfp8"}}) {
+    std::vector<Override> overrides{{key, value}};
+    if (key == "generate.pp") overrides = {{"generate", "{gpus: 256, tp: 32, pp: 2}"}};
+    EXPECT_TRUE(validated(overrides).valid()) << key;
+    EXPECT_THAT(keys_of(validated(overrides, RuleSet::nemo_rl)), ElementsAre(key));
+  }
 }
 
 TEST(Validation, says_how_many_ranks_engines_need) {
