@@ -85,6 +85,15 @@ int apply_gate(const report::Comparison& comparison, double max_seconds) {
   return 1;
 }
 
+/// Predictions need the calibration; the rules about layouts do not.
+void judge_calibration(const Scenario& scenario, Validation& result) {
+  try {
+    read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
+  } catch (const InputError& error) {
+    result.violations.push_back(as_fault(error, "one of these"));
+  }
+}
+
 }  // namespace
 
 int simulate(const SimulateOptions& options) {
@@ -124,7 +133,8 @@ int validate(const ValidateOptions& options) {
   }
   const Input input =
       read_input(options.scenario, parse_overrides(options.overrides), options.model, options.local_maps);
-  const Validation result = isthmus::validate(input, rules);
+  Validation result = isthmus::validate(input, rules);
+  if (input.has_model && input.has_layout) judge_calibration(input.scenario, result);
   print(report::validation_document(input.scenario.name, result, options.json));
   return result.valid() ? 0 : 1;
 }

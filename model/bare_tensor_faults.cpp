@@ -187,17 +187,28 @@ class Judge {
     const std::vector<std::int64_t>& slots = spec.claims.slots;
     if (slots.empty()) return;
     const std::int64_t experts = spec.target.shape[0];
+    if (to_size(experts) > slots.size()) {  // and nothing of their number is allocated
+      return add(
+          "target.slots",
+          fmt::format("tensor {}: {} slots for {} experts", printable(spec.name), slots.size(), experts),
+          "a slot for each expert", fmt::format("{} slots or more", experts));
+    }
     std::vector<char> held(to_size(experts));
-    bool outside = false;
+    std::vector<std::size_t> outside;
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
       if (slots[slot] < 0 || slots[slot] >= experts) {
-        outside = true;
-        add("target.slots",
-            fmt::format("tensor {}: slot {} holds expert {}", printable(spec.name), slot, slots[slot]),
-            fmt::format("experts 0 to {}", experts - 1), "");
+        outside.push_back(slot);
       } else {
         held[to_size(slots[slot])] = 1;
       }
+    }
+    if (!outside.empty()) {
+      const std::string others =
+          outside.size() == 1 ? "" : fmt::format(" and {} more slots", outside.size() - 1);
+      add("target.slots",
+          fmt::format("tensor {}: slot {} holds expert {}{}", printable(spec.name), outside.front(),
+                      slots[outside.front()], others),
+          fmt::format("experts 0 to {}", experts - 1), "one of these");
     }
     const auto missing = std::find(held.begin(), held.end(), 0);
     if (missing != held.end()) {
@@ -207,7 +218,7 @@ class Judge {
                       others == 0 ? "" : fmt::format(" and {} more", others)),
           "a slot for each expert", fmt::format("{} slots or more", experts));
     }
-    if (outside || missing != held.end()) return;
+    if (!outside.empty() || missing != held.end()) return;
     const auto positions = static_cast<std::int64_t>(spec.source.mesh.size() + spec.target.mesh.size());
     const auto runs = static_cast<std::int64_t>(slot_runs(slots, experts).size());
     if (runs > max_mesh_positions / std::max<std::int64_t>(positions, 1)) {

@@ -81,7 +81,8 @@ std::vector<InputFault> faults_of(const Scenario& scenario, bool source, const s
   std::vector<InputFault> found;
   for (const std::string& fault : fused_faults(views)) {
     found.push_back({where, fmt::format("on rank {}{}: {}", first.rank.value, others, fault),
-                     "views that hold each index of their base exactly once", ""});
+                     "views that hold each index of their base exactly once",
+                     "offset, block, stride and extent that do"});
   }
   return found;
 }

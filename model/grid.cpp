@@ -39,16 +39,19 @@ bool has_heads(const Scenario& scenario, const RefitTensor& tensor) {
   return scenario.model->repeat_kv_heads && tensor.key_value_heads > 0;
 }
 
-/// The axes of tensor parallelism: heads that are fewer than ranks shard first, then repeat.
-void add_tensor_parallel(const Scenario& scenario, const RefitTensor& tensor, std::int64_t size,
-                         std::string_view key, std::int64_t block, std::vector<Axis>& axes) {
+/// Vocabularies are padded until they divide.
+bool is_even(const RefitTensor& tensor) { return tensor.tensor_parallel != TensorParallel::vocabulary; }
+
+/// The axes of tensor parallelism in an engine: heads that are fewer than ranks shard first, then repeat.
+void add_generate_tensor_parallel(const Scenario& scenario, const RefitTensor& tensor,
+                                  std::vector<Axis>& axes) {
+  const std::int64_t tp = scenario.generate->tp;
   const Placement split = tensor_parallel_placement(tensor);
-  const bool padded = tensor.tensor_parallel == TensorParallel::vocabulary;
-  if (has_heads(scenario, tensor) && size > tensor.key_value_heads) {
-    axes.push_back({tensor.key_value_heads, split, key, block});
-    axes.push_back({size / tensor.key_value_heads, {}, key});
+  if (has_heads(scenario, tensor) && tp > tensor.key_value_heads) {
+    axes.push_back({tensor.key_value_heads, split, "generate.tp", target_block(tensor)});
+    axes.push_back({tp / tensor.key_value_heads, {}, "generate.tp"});
   } else {
-    axes.push_back({size, split, key, block, !padded});
+    axes.push_back({tp, split, "generate.tp", target_block(tensor), is_even(tensor)});
   }
 }
 
@@ -72,9 +75,10 @@ std::vector<Axis> train_axes(const Scenario& scenario, const RefitTensor& tensor
         {etp, tensor_parallel_placement(tensor), train.etp ? "train.etp" : "train.tp", tensor.block});
   } else {
     axes.push_back({ranks / (train.tp * shards), {}, "train.gpus"});
-    add_tensor_parallel(scenario, tensor, train.tp, "train.tp", tensor.block, axes);
+    axes.push_back({train.tp, tensor_parallel_placement(tensor), "train.tp", tensor.block, is_even(tensor)});
   }
-  const bool rows = tensor.expert && train.ep * shards > tensor.shape.front() && tensor.shape.size() > 1;
+  const std::int64_t experts = tensor.copy_of > 0 ? tensor.copy_of : tensor.shape.front();
+  const bool rows = tensor.expert && train.ep * shards > experts && tensor.shape.size() > 1;
   axes.push_back({shards, {rows ? 1 : 0}, "train.fsdp", 1, false});
   return axes;
 }
@@ -90,7 +94,7 @@ std::vector<Axis> generate_axes(const Scenario& scenario, const RefitTensor& ten
                     target_block(tensor)});
   } else {
     axes.push_back({ranks / generate.tp, {}, "generate.gpus"});
-    add_tensor_parallel(scenario, tensor, generate.tp, "generate.tp", target_block(tensor), axes);
+    add_generate_tensor_parallel(scenario, tensor, axes);
   }
   return axes;
 }
@@ -113,7 +117,9 @@ struct Cuts {
 enum class Rule : std::uint8_t { divides, heads };
 using CutsByKey = std::map<std::pair<std::string_view, Rule>, Cuts>;
 
-void add_cuts(const std::vector<Axis>& axes, const RefitTensor& tensor, CutsByKey& cuts) {
+/// `generate_tp` is what the key says where heads are repeated.
+void add_cuts(const std::vector<Axis>& axes, const RefitTensor& tensor, std::int64_t generate_tp,
+              CutsByKey& cuts) {
   if (tensor.copy_of > 0) return;  // what it copies is judged
   for (const Axis& axis : axes) {
     if (axis.size == 1 || axis.placement == Placement{} || !axis.even) continue;
@@ -121,7 +127,8 @@ void add_cuts(const std::vector<Axis>& axes, const RefitTensor& tensor, CutsByKe
     const std::int64_t divisible = extent % axis.block == 0 ? extent / axis.block : 1;
     Cuts& cut = cuts[{axis.key, Rule::divides}];
     if (cut.uneven == 0) cut.block = axis.block;
-    cut.add(axis.size, extent, divisible, extent % (axis.size * axis.block) == 0,
+    const bool repeated = axis.key == "generate.tp" && axis.size == tensor.key_value_heads;
+    cut.add(repeated ? generate_tp : axis.size, extent, divisible, extent % (axis.size * axis.block) == 0,
             fmt::format("dimension {} of {}", axis.placement.dimension, tensor.name));
   }
 }
@@ -152,12 +159,12 @@ std::vector<InputFault> faults_of(const Scenario& scenario, const CutsByKey& cut
 
 void add_train_cuts(const Scenario& scenario, const RefitTensor& tensor, CutsByKey& cuts) {
   add_heads(scenario, tensor, scenario.train->tp, "train.tp", cuts);
-  add_cuts(train_axes(scenario, tensor), tensor, cuts);
+  add_cuts(train_axes(scenario, tensor), tensor, 0, cuts);
 }
 
 void add_generate_cuts(const Scenario& scenario, const RefitTensor& tensor, CutsByKey& cuts) {
   add_heads(scenario, tensor, scenario.generate->tp, "generate.tp", cuts);
-  add_cuts(generate_axes(scenario, tensor), tensor, cuts);
+  add_cuts(generate_axes(scenario, tensor), tensor, scenario.generate->tp, cuts);
 }
 
 /// `ranks` belong to the mesh of all axes, those of size 1 included.

@@ -6,7 +6,8 @@
 // ceil; experts have n / (ep etp x those replicas) shards.
 // Generation (vLLM): engines of pp x tp ranks; within a stage dense [engines, tp], experts [.., ep, etp] over
 // consecutive ranks of the stage, dealt by the balanced rule as vLLM's linear map does.
-// k and v rows are whole heads: more ranks than heads repeat them. Vocabularies are padded, then cut evenly.
+// k and v rows are whole heads: where an engine has more ranks than heads, it repeats them; Megatron-LM cuts
+// the rows of its fused qkv evenly, and so are those of q, k and v here. Vocabularies are padded, then cut.
 // Axes of size 1 are dropped; a layout without axes keeps one of size 1.
 // The functions that end in _faults list every violation of their rules, in the order in which resolving a
 // scenario meets them; the others raise the first of them as InputError.
@@ -21,8 +22,9 @@
 
 namespace isthmus {
 
-/// Sizes below 1, GPU counts that are no multiple of the grid, expert counts that do not divide, orders that
+/// GPU counts that are no multiple of the grid, expert counts that do not divide, orders that
 /// are none, dp that contradicts gpus / (tp pp).
+/// Requires sizes of 1 or more, as readers grant.
 std::vector<InputFault> grid_faults(const Scenario& scenario, const Inventory& inventory);
 
 /// Dimensions that their shard count does not divide (train.tp, generate.tp, ...), and heads that it neither

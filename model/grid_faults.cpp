@@ -17,18 +17,15 @@ class Judge {
   explicit Judge(const Scenario& scenario) : scenario_(scenario) {}
 
   std::vector<InputFault> take() { return std::move(faults_); }
-  bool clean() const { return faults_.empty(); }
-
-  void at_least_one(std::string_view key, int value) {
-    if (value < 1) add(key, fmt::format("{}", value), "1 or more", "1");
-  }
 
   /// The change names numbers that fit `every_grid`, a multiple of this and of the side's other grids.
   void multiple(std::string_view key, int gpus, std::int64_t grid, std::string_view formula,
                 std::int64_t every_grid) {
     if (gpus % grid == 0) return;
+    const bool possible = every_grid <= max_gpus;
     add(key, fmt::format("{} GPUs", gpus), fmt::format("a multiple of {} = {}", formula, grid),
-        nearest_multiples(gpus, every_grid) + " GPUs");
+        possible ? nearest_multiples(gpus, every_grid) + " GPUs"
+                 : fmt::format("smaller sizes: {} GPUs are the most", max_gpus));
   }
 
   void expert_divisor(std::string_view key, int ep, std::int64_t experts) {
@@ -50,22 +47,38 @@ class Judge {
   std::vector<InputFault> faults_;
 };
 
-void judge_order(const TrainSpec& train, std::int64_t dp, std::int64_t expert_dp, Judge& judge) {
+/// `dp` is the larger one of the two grids, `tp` too.
+void judge_order(const TrainSpec& train, std::int64_t tp, std::int64_t dp, Judge& judge) {
   constexpr std::string_view form = "tp, cp, ep, dp and pp in any order, joined by dashes, pp last";
+  const std::string usual = TrainSpec{}.order;
   if (!is_rank_order(train.order)) {
-    judge.add("train.order", fmt::format("'{}'", train.order), std::string(form), "tp-cp-ep-dp-pp");
+    judge.add("train.order", fmt::format("'{}'", train.order), std::string(form), usual);
     return;
   }
-  const std::int64_t tp = std::max(train.tp, train.etp.value_or(train.tp));
-  for (const auto& [axis, size] :
-       {std::pair<std::string_view, std::int64_t>("tp", tp),
-        std::pair<std::string_view, std::int64_t>("cp", train.cp),
-        std::pair<std::string_view, std::int64_t>("ep", train.ep),
-        std::pair<std::string_view, std::int64_t>("dp", std::max(dp, expert_dp))}) {
+  std::string missing;
+  for (const auto& [axis, size] : {std::pair<std::string_view, std::int64_t>("tp", tp),
+                                   std::pair<std::string_view, std::int64_t>("cp", train.cp),
+                                   std::pair<std::string_view, std::int64_t>("ep", train.ep),
+                                   std::pair<std::string_view, std::int64_t>("dp", dp)}) {
     if (size == 1 || train.order.find(axis) != std::string::npos) continue;
-    judge.add("train.order", fmt::format("'{}' without {}, whose size is {}", train.order, axis, size),
-              std::string(form), fmt::format("{}-{}", axis, train.order));
+    missing += fmt::format("{} {} of {}", missing.empty() ? "" : " and", axis, size);
   }
+  if (missing.empty()) return;
+  judge.add("train.order", fmt::format("'{}' without{}", train.order, missing), std::string(form), usual);
+}
+
+/// True when each run of tp x fsdp ranks of the one grid is one of the other.
+bool shard_over_same_ranks(const TrainSpec& train, std::int64_t ranks) {
+  const std::int64_t etp = train.etp.value_or(train.tp), expert = etp * train.ep;
+  const std::int64_t unit = std::int64_t{train.tp} * train.fsdp;
+  std::vector<Rank> of_dense =
+      grid_ranks(train.order, {train.tp, train.cp, 1, ranks / (train.tp * train.cp)}, train.fsdp);
+  std::vector<Rank> of_expert = grid_ranks(train.order, {etp, 1, train.ep, ranks / expert}, unit / expert);
+  for (std::int64_t first = 0; first < ranks; first += unit) {
+    std::sort(of_dense.begin() + first, of_dense.begin() + first + unit);
+    std::sort(of_expert.begin() + first, of_expert.begin() + first + unit);
+  }
+  return of_dense == of_expert;
 }
 
 /// Of the ranks that FSDP shards over: consecutive replicas, and for experts the same ranks.
@@ -79,7 +92,15 @@ void judge_fsdp(const TrainSpec& train, std::int64_t replicas, bool experts, Jud
   }
   const std::int64_t expert = std::int64_t{train.ep} * train.etp.value_or(train.tp);
   const std::int64_t unit = std::int64_t{train.tp} * train.fsdp;
-  if (!experts || unit % expert == 0) return;
+  if (!experts) return;
+  if (unit % expert == 0) {
+    const bool valid_order = is_rank_order(train.order);
+    if (!valid_order || shard_over_same_ranks(train, train.gpus / train.pp)) return;
+    judge.add("train.order", fmt::format("'{}'", train.order),
+              "with fsdp: an order by which experts are sharded over the ranks that shard the other tensors",
+              TrainSpec{}.order);
+    return;
+  }
   judge.add("train.fsdp", fmt::format("tp x fsdp = {}", unit),
             fmt::format("a multiple of ep x etp = {}", expert),
             fmt::format("tp x fsdp of {}", nearest_multiples(unit, expert)));
@@ -95,7 +116,9 @@ void judge_train(const TrainSpec& train, const Inventory& inventory, Judge& judg
   judge.multiple("train.gpus", train.gpus, expert, "etp x ep x pp", both);
   judge.expert_divisor("train.ep", train.ep, inventory.experts);
   if (train.gpus % dense != 0 || train.gpus % expert != 0) return;  // the rest divides by these
-  judge_order(train, train.gpus / dense, inventory.experts > 0 ? train.gpus / expert : 1, judge);
+  const bool experts = inventory.experts > 0;
+  judge_order(train, experts ? std::max<std::int64_t>(train.tp, etp) : train.tp,
+              experts ? std::max(train.gpus / dense, train.gpus / expert) : train.gpus / dense, judge);
   judge_fsdp(train, train.gpus / (train.tp * std::int64_t{train.pp}), inventory.experts > 0, judge);
 }
 
@@ -127,8 +150,10 @@ void judge_generate_experts(const GenerateSpec& generate, const Inventory& inven
               fmt::format("ep x etp of {}", nearest_divisors(generate.ep * etp, ranks)));
   }
   if (generate.ep > inventory.experts + generate.redundant_experts) {
+    const std::int64_t most = inventory.experts + generate.redundant_experts;
     judge.add("generate.ep", fmt::format("{}", generate.ep),
-              fmt::format("at most the {} experts", inventory.experts), fmt::format("{}", inventory.experts));
+              fmt::format("at most the {} {}", most, generate.redundant_experts > 0 ? "slots" : "experts"),
+              fmt::format("{}", most));
   }
   const std::int64_t copies = generate.redundant_experts, slots = inventory.experts + copies;
   if (copies == 0) return;
@@ -149,10 +174,10 @@ void judge_generate(const GenerateSpec& generate, const Inventory& inventory, Ju
   const std::int64_t engines = generate.gpus / engine;
   if (generate.dp && *generate.dp != engines) {
     const std::int64_t needed = *generate.dp * engine;
-    judge.add(
-        "generate.dp", fmt::format("{}", *generate.dp),
-        fmt::format("gpus / {} = {}", generate.pp == 1 ? "tp" : "(tp x pp)", engines),
-        fmt::format("{}, or {} GPUs for {} engines of {} ranks", engines, needed, *generate.dp, engine));
+    judge.add("generate.dp", fmt::format("{}", *generate.dp),
+              fmt::format("gpus / {} = {}", generate.pp == 1 ? "tp" : "(tp x pp)", engines),
+              (engines > 0 ? fmt::format("{}, or ", engines) : "") +
+                  fmt::format("{} GPUs for {} engines of {} ranks", needed, *generate.dp, engine));
   }
   if (generate.gpus % engine == 0) judge_generate_experts(generate, inventory, judge);
 }
@@ -163,18 +188,6 @@ std::vector<InputFault> grid_faults(const Scenario& scenario, const Inventory& i
   const TrainSpec& train = *scenario.train;
   const GenerateSpec& generate = *scenario.generate;
   Judge judge(scenario);
-  judge.at_least_one("train.gpus", train.gpus);
-  judge.at_least_one("train.tp", train.tp);
-  judge.at_least_one("train.cp", train.cp);
-  judge.at_least_one("train.ep", train.ep);
-  judge.at_least_one("train.pp", train.pp);
-  judge.at_least_one("train.etp", train.etp.value_or(train.tp));
-  judge.at_least_one("generate.gpus", generate.gpus);
-  judge.at_least_one("generate.tp", generate.tp);
-  judge.at_least_one("generate.ep", generate.ep);
-  judge.at_least_one("generate.pp", generate.pp);
-  judge.at_least_one("generate.etp", generate.etp.value_or(1));
-  if (!judge.clean()) return judge.take();  // the other rules divide by these
   judge_train(train, inventory, judge);
   judge_generate(generate, inventory, judge);
   return judge.take();

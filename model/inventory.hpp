@@ -103,6 +103,7 @@ struct RefitTensor {
   std::int64_t block = 1;
   bool receiver_quantises = false;
   std::int64_t copy_of = 0;  // copies of the first experts of so many, for spare slots; 0 for others
+  bool tied_head = false;    // the embedding once more, as the head of the last generation stage
   bool copy = false;         // its elements are all another tensor's: bounds do not count them again
 
   friend bool operator==(const RefitTensor&, const RefitTensor&) = default;

@@ -85,11 +85,11 @@ Input read_m2n_config(YamlDocument document, const std::filesystem::path& file,
   draft.fabric.nic_bandwidth = Bandwidth{50'000'000'000};
   draft.refit.bulk.kind = BulkRule::Kind::all;
   draft.calibration = "h100-ib400";
-  train.require_one("fsdp_size", "shards of one tensor over data-parallel ranks are not modelled",
+  train.require_one("fsdp_size", "how M2N places such shards is not known; a scenario has train.fsdp",
                     input.obstacles);
   generate.require_one("fsdp_size", "as on the training side", input.obstacles);
   generate.require_one("cp_size", "generation ranks are engines of tp", input.obstacles);
-  generate.require_one("pp_size", "generation without pipeline stages", input.obstacles);
+  generate.require_one("pp_size", "as in M2N's benchmark; a scenario has generate.pp", input.obstacles);
   list_notes(*draft.train, train.at("dp_size"), input);
   input.has_model = model.has_value();
   if (!model) return input;

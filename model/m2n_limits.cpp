@@ -101,7 +101,10 @@ std::vector<Fault> side_faults(const Layout& layout, const std::vector<Region>& 
     faults.push_back(
         {key,
          fmt::format("rank {} after rank {}", base.value + ranks[i].value, base.value + ranks[i - 1].value),
-         "ranks that form one contiguous interval, in order", fmt::format("first_rank: {}", base.value)});
+         "ranks that form one contiguous interval, in order",
+         key.ends_with("source") || key.ends_with("target")
+             ? fmt::format("first_rank: {}", base.value)
+             : "generate.pp 1, train.fsdp 1 and train.order tp-cp-ep-dp-pp"});
     break;
   }
   return faults;

@@ -7,7 +7,8 @@
 // Quantised are all matrices of linear layers, the experts' too, save embeddings, heads, what joins MTP's two
 // inputs (eh_proj, mtp.fc), routers and the vision tower; norms, biases, convolutions, matrices of one row or
 // column are none. Fused experts travel one by one, as checkpoints of these forms store them. Invariant:
-// scales follow their weight in transfer order, are split as it is in units of blocks, and are misc by name.
+// scales follow their weight in transfer order, are split as it is in units of blocks (FSDP cuts both by
+// ceil), and are misc by name.
 // Everything else travels as BF16, 2 bytes per element, whatever its stored dtype.
 // Sources: DeepSeek-V3's checkpoint (FP8), OCP Microscaling 1.0 (MXFP8).
 

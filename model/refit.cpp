@@ -57,7 +57,8 @@ void add_tensors(const Scenario& scenario, const Inventory& inventory, Refit& re
     entry.stage = stages.stage_of(tensor);
     entry.source_base = {static_cast<std::uint32_t>(entry.stage) * per_stage};
     entry.target_base = {static_cast<std::uint32_t>(train.gpus)};
-    entry.geometry = geometries.of(tensor, generate_stages.stage_of(tensor));
+    entry.geometry = geometries.of(
+        tensor, tensor.tied_head ? generate_stages.stages - 1 : generate_stages.stage_of(tensor));
     entry.tensor = std::move(tensor);
     refit.tensors.push_back(std::move(entry));
   }

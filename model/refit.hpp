@@ -4,8 +4,7 @@
 // scenario again. Tensors with equal shape, dtype and relative layouts share one Geometry, whose mesh ranks
 // are *local*: local rank v of a tensor's source is global rank source_base + v, of its target target_base +
 // v. Ranks: training ranks 0 ... train_ranks - 1, then generation ranks (bare tensors: as the scenario
-// numbers them). Grids (Megatron, order tp-cp-ep-dp-pp): within a stage of n = gpus / pp ranks, dense rank t
-// + tp (c + cp d), expert rank x + etp (e + ep f). Generation rank g = tp * engine + t.
+// numbers them). The grids are those of model/grid.hpp.
 
 #include <string>
 #include <vector>

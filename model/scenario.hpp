@@ -29,8 +29,8 @@ struct ModelSpec {
   bool mtp = false;
   bool vision = false;
   std::optional<int> layers;  // fewer decoder layers than the configuration, for what-ifs
-  // Where an engine has more tensor-parallel ranks than the model key/value heads: the heads are repeated
-  // (vLLM, Megatron-LM), or their rows are cut like any other (NCCL M2N's benchmark).
+  // Where a generation engine has more tensor-parallel ranks than the model key/value heads: the heads are
+  // repeated (vLLM), or their rows are cut like any other (NCCL M2N's benchmark).
   bool repeat_kv_heads = true;
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };

@@ -94,6 +94,21 @@ std::vector<RefitTensor> with_copies(std::vector<RefitTensor> tensors, int slots
   return result;
 }
 
+/// A model without a head of its own computes with its embedding: the last stage of an engine holds it too.
+void add_tied_head(std::vector<RefitTensor>& tensors) {
+  const auto vocabulary_on = [&tensors](Home home) {
+    return std::find_if(tensors.begin(), tensors.end(), [home](const RefitTensor& tensor) {
+      return tensor.home == home && tensor.tensor_parallel == TensorParallel::vocabulary;
+    });
+  };
+  const auto embedding = vocabulary_on(Home::first_stage);
+  if (embedding == tensors.end() || vocabulary_on(Home::last_stage) != tensors.end()) return;
+  RefitTensor head = *embedding;
+  head.name += ".tied";
+  head.copy = head.tied_head = true;
+  tensors.push_back(std::move(head));
+}
+
 }  // namespace
 
 std::vector<RefitTensor> list_tensors(const Scenario& scenario, const Inventory& inventory) {
@@ -115,7 +130,9 @@ std::vector<RefitTensor> list_tensors(const Scenario& scenario, const Inventory&
         [&tensor](const std::regex& expression) { return std::regex_search(tensor.name, expression); });
     tensor.role = bulk ? Role::bulk : Role::misc;
   }
-  return with_copies(std::move(tensors), scenario.generate->redundant_experts);
+  tensors = with_copies(std::move(tensors), scenario.generate->redundant_experts);
+  if (scenario.generate->pp > 1) add_tied_head(tensors);
+  return tensors;
 }
 
 }  // namespace isthmus

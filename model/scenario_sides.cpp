@@ -29,8 +29,9 @@ int read_train_gpus(const YamlValue& value, const TrainSpec& spec) {
   if (const auto gpus = value.find("gpus")) return read_count(*gpus);
   const std::int64_t etp = spec.etp.value_or(spec.tp);
   const std::int64_t dense = std::int64_t{spec.tp} * spec.cp, expert = spec.ep == 1 ? 1 : etp * spec.ep;
-  const std::int64_t folded = std::lcm(dense, expert) * spec.pp;
-  const std::int64_t product = dense * spec.pp * spec.ep;
+  const bool small = dense <= max_gpus && expert <= max_gpus;  // else the products may not fit
+  const std::int64_t folded = small ? std::lcm(dense, expert) * spec.pp : 0;
+  const std::int64_t product = small ? dense * spec.pp * spec.ep : 0;
   if (folded == product) return read_count(value.at("gpus"));
   value.refuse("no gpus", fmt::format("gpus: a multiple of {} if experts fold into a stage's ranks "
                                       "(Megatron-LM), of {} if the printed sizes multiply",

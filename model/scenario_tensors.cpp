@@ -157,7 +157,7 @@ Layout read_layout(const YamlValue& value, const Layout& tensor, Reader& reader)
 
 void require_layout(const YamlValue& value, const Layout& layout) {
   const std::vector<std::string> found = faults(layout);
-  if (!found.empty()) throw InputError(value.where(), found.front());
+  if (!found.empty()) value.refuse(found.front(), "a mesh and placements that fit the tensor");
 }
 
 void read_slots(const YamlValue& value, Side& side) {

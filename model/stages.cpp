@@ -32,7 +32,7 @@ std::string nearest_split(const TrainSpec& train, int layers) {
       return fmt::format("{} layers on the {} stage", number, move_first ? "first" : "last");
     }
   }
-  return fmt::format("{} stages", 1);
+  return "leave it out";
 }
 
 /// Layers of each stage by Megatron-LM's rule. Requires that they fit.
@@ -50,6 +50,13 @@ void judge_megatron(const Scenario& scenario, int layers, Faults& faults) {
   if (train.layers_first && train.layers_last && train.pp == 1) {
     faults.push_back({scenario.at("train.layers_last"), "layers_first and layers_last",
                       "one of them when pp is 1", "leave it out"});
+    return;
+  }
+  const int outer = train.layers_first.value_or(0) + train.layers_last.value_or(0);
+  if (outer > layers) {
+    faults.push_back({scenario.at(train.layers_first ? "train.layers_first" : "train.layers_last"),
+                      fmt::format("{} layers on the outer stages", outer),
+                      fmt::format("at most the {} layers of the model", layers), "leave it out"});
     return;
   }
   if (!fits(layers, train.pp, train.layers_first, train.layers_last)) {
@@ -81,15 +88,20 @@ void judge_lists(const Scenario& scenario, std::string_view key, const StageLaye
                       fmt::format("{}, one per stage", pp), fmt::format("{} lists", pp)});
   }
   std::vector<int> holders(to_size(layers), 0);
+  std::vector<int> outside;
   for (const std::vector<int>& list : stages) {
     for (const int layer : list) {
       if (layer < layers) {
         ++holders[to_size(layer)];
-        continue;
+      } else {
+        outside.push_back(layer);
       }
-      faults.push_back({scenario.at(key), fmt::format("layer {}", layer),
-                        fmt::format("0 to {} (the model's layers)", layers - 1), "leave it out"});
     }
+  }
+  if (!outside.empty()) {
+    const std::string others = outside.size() == 1 ? "" : fmt::format(" and {} more", outside.size() - 1);
+    faults.push_back({scenario.at(key), fmt::format("layer {}{}", outside.front(), others),
+                      fmt::format("0 to {} (the model's layers)", layers - 1), "leave it out"});
   }
   const auto wrong = std::find_if(holders.begin(), holders.end(), [](int count) { return count != 1; });
   if (wrong == holders.end()) return;
@@ -124,9 +136,9 @@ Faults generate_faults(const Scenario& scenario, int layers) {
   const GenerateSpec& generate = *scenario.generate;
   if (!generate.stages.empty()) {
     judge_lists(scenario, "generate.stages", generate.stages, generate.pp, layers, faults);
-  } else if (generate.pp > layers) {
+  } else if (generate.pp > std::max(layers, 1)) {
     faults.push_back({scenario.at("generate.pp"), fmt::format("{}", generate.pp),
-                      fmt::format("at most the {} layers", layers), fmt::format("{}", layers)});
+                      fmt::format("at most the {} layers", layers), fmt::format("{}", std::max(layers, 1))});
   }
   return faults;
 }

@@ -166,8 +166,9 @@ TEST(BareTensors, with_slots_cut_the_slots_over_the_mesh) {
 TEST(BareTensors, with_slots_name_each_expert_at_least_once_and_no_other) {
   EXPECT_THAT(found_in(with_slots("[0, 1, 2, 7, 0]", 4, 1)),
               ElementsAre("tensor experts: slot 3 holds expert 7", "tensor experts: no slot for expert 3"));
-  EXPECT_THAT(found_in(with_slots("[1, 1]", 4, 1)),
+  EXPECT_THAT(found_in(with_slots("[1, 1, 1, 1]", 4, 1)),
               ElementsAre("tensor experts: no slot for expert 0 and 2 more"));
+  EXPECT_THAT(found_in(with_slots("[1, 1]", 4, 1)), ElementsAre("tensor experts: 2 slots for 4 experts"));
   EXPECT_THAT(fault_of(with_slots("[0, 1], frame: [4, 1, 3]", 2, 1) + fabric),
               HasSubstr("target.slots: found slots beside frame"));
   EXPECT_THAT(fault_of(replaced(bare_tensor, "placements: [shard(0), replicated]",

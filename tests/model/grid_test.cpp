@@ -175,19 +175,57 @@ RC_GTEST_PROP(Grid, of_fsdp_shards_each_tensor_once_within_a_replica, ()) {
   }
 }
 
+RC_GTEST_PROP(Grid, copies_lie_where_the_experts_they_copy_lie, ()) {
+  const auto power = [](int most) { return 1 << *rc::gen::inRange(0, most + 1); };
+  const int tp = power(1), fsdp = power(6), ep = std::min(power(4), tp * fsdp), slots = 8 * power(2);
+  TrainSpec train{tp * fsdp * 2, tp, 1, ep, 1, 1, std::nullopt, std::nullopt};
+  train.fsdp = fsdp;
+  GenerateSpec generate{16, 8, 8, std::nullopt};
+  generate.redundant_experts = slots;
+  const Scenario scenario = scenario_of(train, generate);
+  RefitTensor copies = expert_tensor(TensorParallel::rows);
+  copies.copy_of = copies.shape.front();
+  copies.shape.front() = slots;
+  const Layout all = train_layout(scenario, expert_tensor(TensorParallel::rows));
+  const Layout some = train_layout(scenario, copies);
+  RC_ASSERT(all.mesh == some.mesh);
+  for (std::size_t position = 0; position < all.mesh.size(); ++position) {
+    Region first = whole(all.shape);
+    first.end[0] = slots;
+    const Region expected = intersect(all.region(position), first), region = some.region(position);
+    RC_ASSERT(region == expected || (region.empty() && expected.empty()));
+  }
+}
+
+TEST(Grid, a_head_tied_to_the_embedding_is_also_on_the_last_generation_stage) {
+  const std::vector<Override> overrides{{"fabric.hosts", "3"}, {"generate", "{gpus: 16, tp: 4, pp: 4}"}};
+  const Refit refit = resolve(read_scenario(project_folder() / "scenarios/qwen3-4b-h100.yaml", overrides));
+  const RefitEntry& head = refit.tensors.back();
+  EXPECT_EQ(head.tensor.name, "model.embed_tokens.weight.tied");
+  EXPECT_TRUE(head.tensor.copy);
+  EXPECT_EQ(head.stage, 0);
+  EXPECT_EQ(refit.geometries[head.geometry].target.mesh.ranks.front(), Rank{12});
+  EXPECT_EQ(
+      resolve(read_scenario(project_folder() / "scenarios/qwen3-4b-h100.yaml")).tensors.back().tensor.name,
+      "model.norm.weight");
+}
+
 RC_GTEST_PROP(Grid, heads_fewer_than_ranks_are_repeated_to_neighbours, ()) {
   const auto power = [](int most) { return 1 << *rc::gen::inRange(0, most + 1); };
   const int heads = power(3), tp = power(5), engines = power(1);
   Scenario scenario =
       scenario_of({tp, tp, 1, 1, 1, 1, std::nullopt, std::nullopt}, {tp * engines, tp, 1, std::nullopt});
   const RefitTensor tensor = dense_tensor(heads * 32, TensorParallel::rows, heads);
-  for (const Layout& layout : {train_layout(scenario, tensor), generate_layout(scenario, tensor)}) {
-    for (std::size_t position = 0; position < layout.mesh.size(); ++position) {
-      const std::int64_t t = std::int64_t{layout.mesh.ranks[position].value} % tp;
-      const Cut expected =
-          tp <= heads ? even_cut(heads * 32, tp, t) : even_cut(heads * 32, heads, t * heads / tp);
-      RC_ASSERT(rows_of(layout, position) == expected);
-    }
+  const Layout layout = generate_layout(scenario, tensor), train = train_layout(scenario, tensor);
+  for (std::size_t position = 0; position < layout.mesh.size(); ++position) {
+    const std::int64_t t = std::int64_t{layout.mesh.ranks[position].value} % tp;
+    const Cut expected =
+        tp <= heads ? even_cut(heads * 32, tp, t) : even_cut(heads * 32, heads, t * heads / tp);
+    RC_ASSERT(rows_of(layout, position) == expected);
+  }
+  for (std::size_t position = 0; position < train.mesh.size(); ++position) {  // Megatron-LM cuts rows
+    RC_ASSERT(rows_of(train, position) ==
+              even_cut(heads * 32, tp, std::int64_t{train.mesh.ranks[position].value} % tp));
   }
   scenario.model->repeat_kv_heads = false;
   RC_ASSERT(rows_of(generate_layout(scenario, tensor), 0) == even_cut(heads * 32, tp, 0));

@@ -290,5 +290,13 @@ TEST(Pitfalls, G4_domains_that_only_the_library_sees_cost_copies) {
   EXPECT_THAT(judged(two_to_four(6)).notes, IsEmpty());
 }
 
+TEST(Pitfalls, D3_a_list_of_slots_allocates_nothing_for_experts_that_it_lacks) {
+  const InputFault fault = fault_in(R"(tensor: {shape: [1152921504606846976], dtype: u8}
+source: {mesh: [1], first_rank: 0, placements: [replicated]}
+target: {mesh: [1], first_rank: 1, placements: [replicated], slots: [0]}
+)");
+  EXPECT_THAT(fault.found, HasSubstr("1 slots for 1152921504606846976 experts"));
+}
+
 }  // namespace
 }  // namespace isthmus

@@ -109,6 +109,12 @@ TEST(Scenario, without_gpus_names_both_readings_of_the_printed_sizes) {
             "s.yaml:4: train.gpus: found nothing; allowed: a value; the key 'gpus' is required here");
 }
 
+TEST(Scenario, sizes_whose_product_has_no_bounds_are_not_multiplied) {
+  EXPECT_EQ(fault_with("gpus: 16, ep: 8, pp: 2",
+                       "tp: 1048576, cp: 1048576, ep: 1048576, etp: 1048573, pp: 1048576"),
+            "s.yaml:4: train.gpus: found nothing; allowed: a value; the key 'gpus' is required here");
+}
+
 TEST(Scenario, unknown_key_is_a_fault_that_names_the_closest_ones_first) {
   EXPECT_EQ(fault_with("gpus: 16, tp", "gpu: 16, tp"),
             "s.yaml:5: generate.gpu: found an unknown key; allowed: gpus, tp, ep, dp, pp, etp, stages, "

@@ -128,6 +128,13 @@ TEST(Stages, name_what_does_not_fit) {
       {4, [](Scenario& s) { s.generate->pp = 5; }, "generate.pp", "5"},
       {4,
        [](Scenario& s) {
+         s.train->stages = {{0, 1, 9, 8}, {2, 3, 7}};
+       },
+       "train.stages", "layer 9 and 2 more"},
+      {4, [](Scenario& s) { s.train->layers_first = 5; }, "train.layers_first",
+       "5 layers on the outer stages"},
+      {4,
+       [](Scenario& s) {
          s.generate->stages = {{0, 1}, {2, 3}};
        },
        "generate.stages", "lists for 2 stages"},

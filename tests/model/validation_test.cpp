@@ -53,7 +53,7 @@ struct Expected {
   std::string key, found, allowed, change;
 };
 
-std::vector<Expected> single_violations() {
+std::vector<Expected> violations_of_sizes() {
   return {
       {{{"train.gpus", "250"}}, "train.gpus", "250 GPUs", "a multiple of tp x cp x pp = 16", "256 GPUs"},
       {{{"generate.dp", "4"}},
@@ -89,6 +89,11 @@ std::vector<Expected> single_violations() {
        "a number of layers",
        "none with layer_split: proportional",
        "leave it out"},
+  };
+}
+
+std::vector<Expected> violations_of_grids() {
+  return {
       {{{"train.order", "dp-tp"}},
        "train.order",
        "'dp-tp'",
@@ -96,9 +101,25 @@ std::vector<Expected> single_violations() {
        "tp-cp-ep-dp-pp"},
       {{{"train.order", "tp-dp-pp"}},
        "train.order",
-       "'tp-dp-pp' without ep, whose size is 16",
+       "'tp-dp-pp' without ep of 16",
        "tp, cp, ep, dp and pp in any order, joined by dashes, pp last",
-       "ep-tp-dp-pp"},
+       "tp-cp-ep-dp-pp"},
+      {{{"train.order", "pp"}},
+       "train.order",
+       "'pp' without ep of 16 and dp of 16",
+       "tp, cp, ep, dp and pp in any order, joined by dashes, pp last",
+       "tp-cp-ep-dp-pp"},
+      {{{"train", "{gpus: 16, tp: 2, ep: 4, etp: 1, fsdp: 4, order: dp-cp-tp-ep-pp}"},
+        {"ranks", "{generate: {hosts: 32-63}}"}},
+       "train.order",
+       "'dp-cp-tp-ep-pp'",
+       "with fsdp: an order by which experts are sharded over the ranks that shard the other tensors",
+       "tp-cp-ep-dp-pp"},
+      {{{"train.layers_first", "60"}, {"train.layers_last", "3"}},
+       "train.layers_first",
+       "63 layers on the outer stages",
+       "at most the 61 layers of the model",
+       "leave it out"},
       {{{"train.fsdp", "3"}}, "train.fsdp", "3", "a divisor of the 16 replicas, gpus / (tp x pp)", "2 or 4"},
       {{{"train.fsdp", "8"}},
        "train.fsdp",
@@ -127,7 +148,9 @@ std::vector<Expected> single_violations() {
 }
 
 TEST(Validation, names_key_value_rule_and_the_smallest_change) {
-  for (const Expected& expected : single_violations()) {
+  std::vector<Expected> all = violations_of_sizes();
+  for (Expected& expected : violations_of_grids()) all.push_back(std::move(expected));
+  for (const Expected& expected : all) {
     const Validation validation = validated(expected.overrides);
     ASSERT_FALSE(validation.valid()) << expected.key;
     const InputFault& fault = validation.violations.front();
@@ -178,8 +201,12 @@ TEST(Validation, names_both_readings_of_printed_sizes) {
 }
 
 TEST(Validation, as_nemo_rl_refuses_what_its_validator_would) {
-  for (const auto& [key, value] : std::vector<Override>{
-           {"generate.ep", "16"}, {"generate.pp", "2"}, {"train.fsdp", "16"}, {"model.dtype", "mxfp8"}}) {
+  for (const auto& [key, value] : std::vector<Override>{{"train.order", "ep-tp-dp-cp-pp"},
+
+                                                        {"generate.ep", "16"},
+                                                        {"generate.pp", "2"},
+                                                        {"train.fsdp", "16"},
+                                                        {"model.dtype", "mxfp8"}}) {
     std::vector<Override> overrides{{key, value}};
     if (key == "generate.pp") overrides = {{"generate", "{gpus: 256, tp: 32, pp: 2}"}};
     EXPECT_TRUE(validated(overrides).valid()) << key;
