@@ -40,7 +40,6 @@ TEST_F(Validate, exits_with_0_when_there_is_no_violation) {
   for (const std::string rules : {"", " --as nemo-rl", " --as m2n"}) {
     const ProgramResult result = run("validate " + scenario_ + rules);
     EXPECT_EQ(result.status, 0) << result.output;
-    const bool notes = rules == " --as nemo-rl";
     EXPECT_THAT(result.output, ::testing::EndsWith("deepseek-v3-h100: valid\n"));
     EXPECT_EQ(result.errors, "");
   }
