@@ -182,7 +182,7 @@ RC_GTEST_PROP(Layout, two_regions_are_equal_or_disjoint, ()) {
   }
 }
 
-// facts/parallelism.md, section 11: where the two rules for the remainder disagree, and where they do not.
+// Where the two rules for the remainder disagree, and where they do not.
 TEST(ChunkRule, ceil_and_balanced_part_10_over_4_differently) {
   EXPECT_THAT(lengths(10, {4}, ChunkRule::ceil), ElementsAre(3, 3, 3, 1));
   EXPECT_THAT(lengths(10, {4}, ChunkRule::balanced), ElementsAre(3, 3, 2, 2));
