@@ -137,7 +137,7 @@ std::string source(const TensorSpec& spec) {
   std::string more = numbers("local_shape", claims.source_shape);
   if (spec.source_view) more += view(*spec.source_view);
   if (claims.transformed) more += ", view: transformed";
-  const std::string first = layout(spec.source, more);
+  std::string first = layout(spec.source, more);
   if (claims.other_sources.empty()) return first;
   std::string list = "[" + first;
   for (const Layout& other : claims.other_sources) list += ", " + layout(other, "");
