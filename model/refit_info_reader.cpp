@@ -88,12 +88,7 @@ BulkTensor read_tensor(const JsonValue& value, const std::string& layer, Reader&
 MiscTensor make_misc(std::string name, const JsonValue& shape, const JsonValue& dtype, Location where) {
   MiscTensor tensor{std::move(name), shape.integers(16, 0, max_tensor_bytes), read_dtype_name(dtype),
                     std::move(where)};
-  std::int64_t bytes = element_size(tensor.dtype).value;
-  for (const std::int64_t extent : tensor.shape) {
-    const std::int64_t factor = std::max<std::int64_t>(extent, 1);
-    if (factor > max_tensor_bytes / bytes) shape.refuse("a tensor above 2^60 bytes", "at most 2^60 bytes");
-    bytes *= factor;
-  }
+  require_bounded(shape, tensor.shape, element_size(tensor.dtype).value);
   return tensor;
 }
 

@@ -114,15 +114,19 @@ Dtype read_dtype_name(const JsonValue& value) {
   return *stored;
 }
 
-std::vector<std::int64_t> read_extents(const JsonValue& value, std::int64_t least, std::int64_t bytes) {
-  std::vector<std::int64_t> extents = value.integers(max_dimensions, least, max_tensor_bytes);
-  if (extents.empty()) value.refuse("no dimension", fmt::format("1 to {} dimensions", max_dimensions));
+void require_bounded(const JsonValue& value, const std::vector<std::int64_t>& extents, std::int64_t bytes) {
   std::int64_t product = bytes;
   for (const std::int64_t extent : extents) {
     const std::int64_t factor = std::max<std::int64_t>(extent, 1);
     if (factor > max_tensor_bytes / product) value.refuse("a size above 2^60", "at most 2^60");
     product *= factor;
   }
+}
+
+std::vector<std::int64_t> read_extents(const JsonValue& value, std::int64_t least, std::int64_t bytes) {
+  std::vector<std::int64_t> extents = value.integers(max_dimensions, least, max_tensor_bytes);
+  if (extents.empty()) value.refuse("no dimension", fmt::format("1 to {} dimensions", max_dimensions));
+  require_bounded(value, extents, bytes);
   return extents;
 }
 

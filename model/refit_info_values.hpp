@@ -15,6 +15,8 @@ namespace isthmus {
 /// bf16, bfloat16, torch.bfloat16, BF16, and so on.
 Dtype read_dtype_name(const JsonValue& value);
 
+/// Refuses extents whose product times `bytes` exceeds 2^60; empty ones count as 1.
+void require_bounded(const JsonValue& value, const std::vector<std::int64_t>& extents, std::int64_t bytes);
 /// At most max_dimensions numbers of at least `least`, whose product is at most 2^60 / `bytes`.
 std::vector<std::int64_t> read_extents(const JsonValue& value, std::int64_t least, std::int64_t bytes);
 

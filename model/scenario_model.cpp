@@ -60,10 +60,10 @@ std::vector<InputFault> model_faults(const Scenario& scenario, const Inventory& 
   const ModelSpec& model = *scenario.model;
   std::vector<InputFault> faults;
   for (InputFault& fault : precision_faults(scenario, full)) faults.push_back(std::move(fault));
-  if (model.layers && (*model.layers < 1 || *model.layers > full.layers)) {
+  if (model.layers && *model.layers > full.layers) {
     faults.push_back({scenario.at("model.layers"), fmt::format("{}", *model.layers),
                       fmt::format("1 to {} (the configuration's layers)", full.layers),
-                      fmt::format("{}", *model.layers < 1 ? 1 : full.layers)});
+                      fmt::format("{}", full.layers)});
   }
   return faults;
 }

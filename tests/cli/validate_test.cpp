@@ -41,6 +41,8 @@ TEST_F(Validate, exits_with_0_when_there_is_no_violation) {
     const ProgramResult result = run("validate " + scenario_ + rules);
     EXPECT_EQ(result.status, 0) << result.output;
     EXPECT_THAT(result.output, ::testing::EndsWith("deepseek-v3-h100: valid\n"));
+    const int notes = rules == " --as nemo-rl" ? 1 : 0;
+    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), notes + 1) << result.output;
     EXPECT_EQ(result.errors, "");
   }
 }

@@ -14,6 +14,7 @@
 #include "model/validation.hpp"
 #include "tests/model/families/moe_case.hpp"
 #include "tests/support/project_files.hpp"
+#include "tests/support/tensor_names.hpp"
 
 namespace isthmus {
 namespace {
@@ -65,17 +66,9 @@ Tensors expected_tensors(const ModelCase& model, WirePrecision precision) {
 
 Tensors write_out(const Inventory& inventory) {
   Tensors tensors;
-  for (const TensorPattern& pattern : inventory.patterns) {
-    const bool by_expert = pattern.name.find("{e}") != std::string::npos;
-    for (const int layer : pattern.layers.empty() ? std::vector<int>{0} : pattern.layers) {
-      for (std::int64_t expert = 0; expert < (by_expert ? pattern.experts : 1); ++expert) {
-        std::string name = pattern.name;
-        if (!pattern.layers.empty()) name.replace(name.find("{l}"), 3, std::to_string(layer));
-        if (by_expert) name.replace(name.find("{e}"), 3, std::to_string(expert));
-        tensors[name] = {pattern.shape, pattern.wire, pattern.role};
-      }
-    }
-  }
+  testing::for_each_tensor(inventory, [&](const std::string& name, const TensorPattern& pattern) {
+    tensors[name] = {pattern.shape, pattern.wire, pattern.role};
+  });
   return tensors;
 }
 

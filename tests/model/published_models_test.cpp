@@ -11,6 +11,7 @@
 #include "model/checkpoint.hpp"
 #include "tests/model/families/family_testing.hpp"
 #include "tests/support/published_data.hpp"
+#include "tests/support/tensor_names.hpp"
 
 namespace isthmus {
 namespace {
@@ -203,17 +204,9 @@ TEST_F(PublishedModels, a_published_manifest_is_the_inventory_of_its_configurati
 // Every tensor of the inventory, each with its full name.
 std::string manifest_of(const Inventory& inventory) {
   nlohmann::json manifest;
-  for (const TensorPattern& pattern : inventory.patterns) {
-    const bool by_expert = pattern.name.find("{e}") != std::string::npos;
-    for (const int layer : pattern.layers.empty() ? std::vector<int>{0} : pattern.layers) {
-      for (std::int64_t expert = 0; expert < (by_expert ? pattern.experts : 1); ++expert) {
-        std::string name = pattern.name;
-        if (!pattern.layers.empty()) name.replace(name.find("{l}"), 3, std::to_string(layer));
-        if (by_expert) name.replace(name.find("{e}"), 3, std::to_string(expert));
-        manifest[name] = {{"shape", pattern.shape}, {"dtype", pattern.stored == Dtype::f32 ? "F32" : "BF16"}};
-      }
-    }
-  }
+  testing::for_each_tensor(inventory, [&](const std::string& name, const TensorPattern& pattern) {
+    manifest[name] = {{"shape", pattern.shape}, {"dtype", pattern.stored == Dtype::f32 ? "F32" : "BF16"}};
+  });
   return manifest.dump();
 }
 
