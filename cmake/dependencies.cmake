@@ -4,6 +4,7 @@ find_package(Boost 1.74 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
+find_package(pugixml REQUIRED)
 find_package(CLI11 REQUIRED)
 if(NOT TARGET yaml-cpp::yaml-cpp)  # its name since 0.8
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)

@@ -52,7 +52,7 @@ struct Fabric::State {
 void Fabric::State::append_switches(std::vector<LinkId>& route, std::uint32_t from_leaf,
                                     std::uint32_t to_leaf) const {
   if (from_leaf == to_leaf) return;
-  const Network& network = parts.network;
+  const PartNetwork& network = parts.network;
   const std::size_t pods = network.pods;
   const auto& between = pod_routes[network.pod_of(from_leaf) * pods + network.pod_of(to_leaf)];
   route.push_back({parts.leaf_link(from_leaf)});

@@ -2,8 +2,6 @@
 
 #include "model/fabric_graph.hpp"
 
-#include <array>
-
 #include <fmt/format.h>
 
 #include "model/error.hpp"
@@ -22,17 +20,18 @@ std::string_view display_name(VertexKind kind) {
     case VertexKind::leaf: return "leaf";
     case VertexKind::spine: return "spine";
     case VertexKind::core: return "core";
+    case VertexKind::gateway: return "gateway";
   }
   ISTHMUS_ASSERT(false, "vertex kind {}", static_cast<int>(kind));
   return {};
 }
 
-std::string leaf_name(const Network& network, std::uint32_t leaf) {
+std::string leaf_name(const PartNetwork& network, std::uint32_t leaf) {
   return fmt::format("leaf {} of {} {}", leaf % network.leaves_per_group, network.group_name,
                      leaf / network.leaves_per_group);
 }
 
-void add_gpu_links(const Block& block, std::uint32_t first_host, std::vector<Link>& links) {
+void add_gpu_links(const PartBlock& block, std::uint32_t first_host, std::vector<Link>& links) {
   for (std::uint32_t gpu = 0; gpu < block.gpus(); ++gpu) {
     const auto add = [&](std::string_view what, std::string_view way, LinkClass link_class, Bandwidth rate) {
       links.push_back({fmt::format("{} {} GPU {} on host {}", what, way, gpu % block.gpus_per_host,
@@ -55,11 +54,11 @@ struct NetworkVertices {
 };
 
 void add_block(const FabricParts& parts, std::uint32_t number, FabricGraph& graph) {
-  const Block& block = parts.block_at(number);
+  const PartBlock& block = parts.block_at(number);
   const auto first_vertex = static_cast<std::uint32_t>(graph.vertices.size());
   const std::uint32_t first_host = number * parts.block.hosts;
   const std::uint32_t first_link = number * parts.block.links();
-  for (const BlockVertex& vertex : block.vertices) {
+  for (const PartVertex& vertex : block.vertices) {
     const std::string owner = vertex.host ? fmt::format("on host {}", first_host + *vertex.host)
                                           : fmt::format("of rack {}", number);
     graph.vertices.push_back(
@@ -75,7 +74,7 @@ void add_block(const FabricParts& parts, std::uint32_t number, FabricGraph& grap
 
 void add_cables(const FabricParts& parts, std::uint32_t number, std::uint32_t first_vertex,
                 std::uint32_t first_leaf, FabricGraph& graph) {
-  const Block& block = parts.block_at(number);
+  const PartBlock& block = parts.block_at(number);
   for (std::uint32_t nic = 0; nic < block.gpus(); ++nic) {
     const std::uint32_t host = number * parts.block.hosts + nic / block.gpus_per_host;
     const std::uint32_t leaf = first_leaf + parts.network.leaf_of(host, nic % block.gpus_per_host);
@@ -86,7 +85,7 @@ void add_cables(const FabricParts& parts, std::uint32_t number, std::uint32_t fi
   }
 }
 
-NetworkVertices add_switches(const Network& network, FabricGraph& graph) {
+NetworkVertices add_switches(const PartNetwork& network, FabricGraph& graph) {
   const auto next = [&] { return static_cast<std::uint32_t>(graph.vertices.size()); };
   NetworkVertices first;
   first.leaves = next();
@@ -112,7 +111,7 @@ void add_bundle(std::uint32_t low, std::uint32_t high, std::uint32_t wires, Band
 }
 
 void add_bundles(const FabricParts& parts, const NetworkVertices& first, FabricGraph& graph) {
-  const Network& network = parts.network;
+  const PartNetwork& network = parts.network;
   for (std::uint32_t leaf = 0; leaf < network.leaves; ++leaf) {
     for (std::uint32_t index = 0; index < network.spines_per_pod; ++index) {
       const std::uint32_t spine = network.pod_of(leaf) * network.spines_per_pod + index;
@@ -131,14 +130,8 @@ void add_bundles(const FabricParts& parts, const NetworkVertices& first, FabricG
 
 }  // namespace
 
-std::string_view to_string(VertexKind kind) {
-  constexpr std::array<std::string_view, 8> names{"gpu", "nvswitch", "pcie-switch", "cpu",
-                                                  "nic", "leaf",     "spine",       "core"};
-  return names.at(static_cast<std::size_t>(kind));
-}
-
 std::vector<Link> make_links(const FabricParts& parts) {
-  const Network& network = parts.network;
+  const PartNetwork& network = parts.network;
   std::vector<Link> links;
   links.reserve(parts.pod_link(network.pods));
   for (std::uint32_t number = 0; number < parts.blocks(); ++number) {

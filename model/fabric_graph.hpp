@@ -9,15 +9,12 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "model/topology/topology.hpp"
 #include "model/units.hpp"
 
 namespace isthmus {
-
-enum class VertexKind : std::uint8_t { gpu, nvswitch, pcie_switch, cpu, nic, leaf, spine, core };
-std::string_view to_string(VertexKind kind);
 
 struct FabricVertex {
   VertexKind kind = VertexKind::gpu;

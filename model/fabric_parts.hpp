@@ -22,19 +22,19 @@ struct PortLink {
   enum Number : std::uint32_t { nvlink_out, nvlink_in, pcie_out, pcie_in, nic_out, nic_in, count };
 };
 
-struct BlockVertex {
+struct PartVertex {
   VertexKind kind = VertexKind::gpu;
   std::optional<std::uint32_t> host;  // within the block; empty for what the hosts of the block share
   std::uint32_t index = 0;            // within that host, or within the block
 };
 
 /// Vertex and link numbers of its edges count from the block's first.
-struct Block {
+struct PartBlock {
   std::uint32_t hosts = 1;
   std::uint32_t gpus_per_host = 0;
   Bandwidth nvlink, pcie, nic;          // per GPU and direction
   std::string_view pcie_name = "PCIe";  // what joins a GPU to its host: "PCIe" or "C2C"
-  std::vector<BlockVertex> vertices;
+  std::vector<PartVertex> vertices;
   std::vector<FabricEdge> edges;
   std::vector<std::uint32_t> nic_vertices;  // by NIC number
 
@@ -46,7 +46,7 @@ struct Block {
 /// rail. Where there are cores, 32 leaves form a pod with spines of its own; otherwise all leaves are one
 /// pod. A leaf has `leaf_spine_wires` to each spine of its pod. Spine s of every pod has `spine_core_wires`
 /// to each of the cores s * cores_per_spine ... (s + 1) * cores_per_spine - 1.
-struct Network {
+struct PartNetwork {
   std::string_view group_name = "unit";
   std::uint32_t hosts_per_group = 0, leaves_per_group = 1, leaves = 1;
   std::uint32_t pods = 1, leaves_per_pod = 1;
@@ -64,12 +64,14 @@ struct Network {
 
 struct FabricParts {
   std::uint32_t hosts = 0;
-  Block block;                // every block but perhaps the last
-  std::optional<Block> last;  // a rack that is not full
-  Network network;
+  PartBlock block;                // every block but perhaps the last
+  std::optional<PartBlock> last;  // a rack that is not full
+  PartNetwork network;
 
   std::uint32_t blocks() const { return (hosts + block.hosts - 1) / block.hosts; }
-  const Block& block_at(std::uint32_t number) const { return last && number + 1 == blocks() ? *last : block; }
+  const PartBlock& block_at(std::uint32_t number) const {
+    return last && number + 1 == blocks() ? *last : block;
+  }
   std::uint32_t gpus() const { return hosts * block.gpus_per_host; }
   // Links of all GPUs, then up and down of each leaf, then up and down of each pod's spines.
   std::uint32_t leaf_link(std::uint32_t leaf) const { return gpus() * PortLink::count + 2 * leaf; }
@@ -88,7 +90,7 @@ struct BlockRoutes {
   std::vector<Links> leave, enter;  // per GPU: through its NIC to the leaf, and from there
   std::vector<Links> inside;        // [from * gpus + to], empty between domains
 };
-BlockRoutes find_routes(const Block& block);
+BlockRoutes find_routes(const PartBlock& block);
 
 /// Links between pods, [from * pods + to]; empty on the diagonal.
 std::vector<std::vector<LinkId>> find_pod_routes(const FabricParts& parts);

@@ -35,7 +35,7 @@ struct Ports {
 };
 
 /// Adds an edge and its way back.
-void join(Block& block, std::uint32_t from, std::uint32_t to, std::uint32_t wires, Bandwidth rate,
+void join(PartBlock& block, std::uint32_t from, std::uint32_t to, std::uint32_t wires, Bandwidth rate,
           std::optional<Ports> ports = {}) {
   const auto link = [&](PortLink::Number port) { return LinkId{ports->gpu * PortLink::count + port}; };
   block.edges.push_back({from, to, wires, rate, ports ? std::optional(link(ports->there)) : std::nullopt});
@@ -43,7 +43,7 @@ void join(Block& block, std::uint32_t from, std::uint32_t to, std::uint32_t wire
 }
 
 /// Appends `per_host` vertices for every host of the block, or for the block as a whole; returns the first.
-std::uint32_t add_vertices(Block& block, VertexKind kind, std::uint32_t per_host, bool shared = false) {
+std::uint32_t add_vertices(PartBlock& block, VertexKind kind, std::uint32_t per_host, bool shared = false) {
   const std::uint32_t first = static_cast<std::uint32_t>(block.vertices.size());
   for (std::uint32_t host = 0; host < (shared ? 1 : block.hosts); ++host) {
     for (std::uint32_t index = 0; index < per_host; ++index) {
@@ -54,7 +54,7 @@ std::uint32_t add_vertices(Block& block, VertexKind kind, std::uint32_t per_host
 }
 
 /// Every GPU to every chip; the parts of its port's rate add up to the rate exactly.
-void join_nvlink(Block& block, std::uint32_t first_chip, std::span<const std::uint32_t> wires_to_chip) {
+void join_nvlink(PartBlock& block, std::uint32_t first_chip, std::span<const std::uint32_t> wires_to_chip) {
   std::uint32_t all_wires = 0;
   for (const std::uint32_t wires : wires_to_chip) all_wires += wires;
   const auto rate_of_first = [&](std::uint32_t wires) {
@@ -73,27 +73,27 @@ void join_nvlink(Block& block, std::uint32_t first_chip, std::span<const std::ui
 
 /// A GPU and its NIC below `vertex` (a PCIe switch or Grace). The NIC's slot belongs to the NIC's links,
 /// which its port limits: a NIC faster than the slot is taken to sit in a slot that carries it.
-void join_gpu_and_nic(Block& block, std::uint32_t gpu, std::uint32_t vertex) {
+void join_gpu_and_nic(PartBlock& block, std::uint32_t gpu, std::uint32_t vertex) {
   join(block, gpu, vertex, 1, block.pcie, Ports{gpu, PortLink::pcie_out, PortLink::pcie_in});
   join(block, vertex, block.nic_vertices[gpu], 1, std::max(pcie_gen5_x16, block.nic),
        Ports{gpu, PortLink::nic_out, PortLink::nic_in});
 }
 
-void set_rates(Block& block, const FabricSpec& spec, Bandwidth nvlink, Bandwidth pcie) {
+void set_rates(PartBlock& block, const FabricSpec& spec, Bandwidth nvlink, Bandwidth pcie) {
   block.nvlink = spec.nvlink_bandwidth.value_or(nvlink);
   block.pcie = pcie;
   block.nic = spec.nic_bandwidth.value_or(wire_400g);
 }
 
-void add_nics(Block& block) {
+void add_nics(PartBlock& block) {
   const std::uint32_t first = add_vertices(block, VertexKind::nic, block.gpus_per_host);
   for (std::uint32_t gpu = 0; gpu < block.gpus(); ++gpu) block.nic_vertices.push_back(first + gpu);
 }
 
 /// HGX: 8 GPUs on 4 chips, each GPU with its NIC under one PCIe switch, four of those per socket.
-Block hgx_host(const FabricSpec& spec) {
+PartBlock hgx_host(const FabricSpec& spec) {
   constexpr std::array<std::uint32_t, 4> wires_to_chip{4, 5, 5, 4};
-  Block block;
+  PartBlock block;
   block.gpus_per_host = 8;
   set_rates(block, spec, nvlink4_port, pcie_gen5_x16);
   add_vertices(block, VertexKind::gpu, 8);
@@ -111,10 +111,10 @@ Block hgx_host(const FabricSpec& spec) {
 }
 
 /// NVL72: trays of 2 Grace and 4 GPUs; every GPU has one wire to each of 18 chips; NICs hang off Grace.
-Block nvl72_rack(const FabricSpec& spec, std::uint32_t trays) {
+PartBlock nvl72_rack(const FabricSpec& spec, std::uint32_t trays) {
   std::array<std::uint32_t, 18> wires_to_chip{};
   wires_to_chip.fill(1);
-  Block block;
+  PartBlock block;
   block.hosts = trays;
   block.gpus_per_host = 4;
   block.pcie_name = "C2C";
@@ -131,8 +131,8 @@ Block nvl72_rack(const FabricSpec& spec, std::uint32_t trays) {
   return block;
 }
 
-Network one_big_switch(std::uint32_t hosts) {
-  Network network;
+PartNetwork one_big_switch(std::uint32_t hosts) {
+  PartNetwork network;
   network.hosts_per_group = hosts;
   network.wire = wire_400g;
   return network;
@@ -140,7 +140,8 @@ Network one_big_switch(std::uint32_t hosts) {
 
 /// Leaves below spines, and cores where 64 ports per spine no longer reach all leaves. `up` wires leave each
 /// leaf; `reserved_leaves` is the smallest number that the spines are cabled for.
-Network rail_aligned(Network network, std::uint32_t hosts, std::uint32_t up, std::uint32_t reserved_leaves) {
+PartNetwork rail_aligned(PartNetwork network, std::uint32_t hosts, std::uint32_t up,
+                         std::uint32_t reserved_leaves) {
   network.wire = wire_400g;
   network.leaves = rounded_up(hosts, network.hosts_per_group) * network.leaves_per_group;
   network.leaves_per_pod = network.leaves;
@@ -168,7 +169,7 @@ FabricParts big_switch_of_hgx(const FabricSpec& spec) {
 
 FabricParts superpod_of_hgx(const FabricSpec& spec) {
   const auto hosts = static_cast<std::uint32_t>(spec.hosts);
-  Network network;
+  PartNetwork network;
   network.group_name = "unit";
   network.hosts_per_group = 32;
   network.leaves_per_group = 8;
@@ -178,7 +179,7 @@ FabricParts superpod_of_hgx(const FabricSpec& spec) {
 FabricParts nvl72_racks(const FabricSpec& spec) {
   constexpr std::uint32_t trays = 18;
   const auto hosts = static_cast<std::uint32_t>(spec.hosts);
-  Network network;
+  PartNetwork network;
   network.group_name = "rack";
   network.hosts_per_group = trays;
   network.leaves_per_group = 4;

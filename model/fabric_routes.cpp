@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::uint32_t nvlink_weight = 1, host_weight = 100;
 
-bool is_nvlink(const Block& block, const FabricEdge& edge) {
+bool is_nvlink(const PartBlock& block, const FabricEdge& edge) {
   return block.vertices[edge.from].kind == VertexKind::nvswitch ||
          block.vertices[edge.to].kind == VertexKind::nvswitch;
 }
 
-std::vector<Arc> arcs_of(const Block& block) {
+std::vector<Arc> arcs_of(const PartBlock& block) {
   std::vector<Arc> arcs;
   for (const FabricEdge& edge : block.edges) {
     arcs.push_back({edge.from, edge.to, is_nvlink(block, edge) ? nvlink_weight : host_weight});
@@ -28,7 +28,7 @@ std::vector<Arc> arcs_of(const Block& block) {
 }
 
 /// Edges in series may belong to one link, which the route names once.
-BlockRoutes::Links links_along(const Block& block, std::span<const Arc> arcs, const PathTree& tree,
+BlockRoutes::Links links_along(const PartBlock& block, std::span<const Arc> arcs, const PathTree& tree,
                                std::uint32_t target) {
   BlockRoutes::Links links;
   for (const std::uint32_t arc : tree.arcs_to(target, arcs)) {
@@ -40,7 +40,7 @@ BlockRoutes::Links links_along(const Block& block, std::span<const Arc> arcs, co
 }
 
 /// The nearest NIC; among equally near ones the GPU's own rail, then the lower number.
-std::uint32_t nearest_nic(const Block& block, const PathTree& from_gpu, std::uint32_t gpu) {
+std::uint32_t nearest_nic(const PartBlock& block, const PathTree& from_gpu, std::uint32_t gpu) {
   std::uint32_t best = gpu;
   for (std::uint32_t nic = 0; nic < block.nic_vertices.size(); ++nic) {
     const auto distance = [&](std::uint32_t number) { return from_gpu.distance[block.nic_vertices[number]]; };
@@ -49,7 +49,7 @@ std::uint32_t nearest_nic(const Block& block, const PathTree& from_gpu, std::uin
   return best;
 }
 
-void find_domains(const Block& block, BlockRoutes& routes) {
+void find_domains(const PartBlock& block, BlockRoutes& routes) {
   std::vector<Arc> nvlinks;
   for (const FabricEdge& edge : block.edges) {
     if (is_nvlink(block, edge)) nvlinks.push_back({edge.from, edge.to});
@@ -62,7 +62,7 @@ void find_domains(const Block& block, BlockRoutes& routes) {
 
 }  // namespace
 
-BlockRoutes find_routes(const Block& block) {
+BlockRoutes find_routes(const PartBlock& block) {
   const std::uint32_t gpus = block.gpus();
   const auto vertex_count = static_cast<std::uint32_t>(block.vertices.size());
   const std::vector<Arc> arcs = arcs_of(block);
