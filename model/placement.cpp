@@ -16,15 +16,26 @@ struct Side {
   std::vector<int> hosts;
 };
 
-int needed_hosts(int gpus, const Fabric& fabric) {
-  const auto per_host = static_cast<int>(fabric.gpus_per_host());
-  return (gpus + per_host - 1) / per_host;
+/// GPUs of a host; one that the fabric lacks is taken to be like its last.
+int gpus_on(const Fabric& fabric, int host) {
+  const int last = static_cast<int>(fabric.host_count()) - 1;
+  return static_cast<int>(fabric.gpus_on({static_cast<std::uint32_t>(std::clamp(host, 0, last))}));
+}
+
+/// How many of the hosts, in order, hold so many GPUs; past their end as many more as host `next` counts.
+std::size_t needed_hosts(int gpus, const std::vector<int>& hosts, int next, const Fabric& fabric) {
+  std::size_t needed = 0;
+  while (gpus > 0) {
+    gpus -= std::max(1, gpus_on(fabric, needed < hosts.size() ? hosts[needed] : next));
+    if (needed++ >= hosts.size()) ++next;
+  }
+  return needed;
 }
 
 Side make_side(std::string_view key, int gpus, const std::optional<SideRanks>& ranks, int first,
                const Fabric& fabric) {
   if (ranks) return {key, gpus, true, ranks->hosts};
-  Side side{key, gpus, false, std::vector<int>(to_size(needed_hosts(gpus, fabric)))};
+  Side side{key, gpus, false, std::vector<int>(needed_hosts(gpus, {}, first, fabric))};
   std::iota(side.hosts.begin(), side.hosts.end(), first);
   return side;
 }
@@ -39,13 +50,12 @@ std::vector<Side> sides(const Scenario& scenario, const Fabric& fabric) {
 
 void judge_given(const Scenario& scenario, const Fabric& fabric, const Side& side,
                  std::vector<InputFault>& faults) {
-  const auto needed = to_size(needed_hosts(side.gpus, fabric));
+  const std::size_t needed = needed_hosts(side.gpus, side.hosts, 0, fabric);
   const auto available = static_cast<int>(fabric.host_count());
   if (side.hosts.size() != needed) {
-    faults.push_back(
-        {scenario.at(side.key), fmt::format("{} hosts", side.hosts.size()),
-         fmt::format("{} hosts ({} GPUs, {} per host)", needed, side.gpus, fabric.gpus_per_host()),
-         fmt::format("{} hosts", needed)});
+    faults.push_back({scenario.at(side.key), fmt::format("{} hosts", side.hosts.size()),
+                      fmt::format("{} hosts ({} GPUs, {} per host)", needed, side.gpus, gpus_on(fabric, 0)),
+                      fmt::format("{} hosts", needed)});
   }
   const auto is_outside = [available](int host) { return host < 0 || host >= available; };
   const auto outside = std::find_if(side.hosts.begin(), side.hosts.end(), is_outside);
@@ -71,11 +81,10 @@ std::vector<InputFault> faults_of(const Scenario& scenario, const Fabric& fabric
     }
   }
   if (to_size(needed) > fabric.host_count()) {
-    faults.push_back(
-        {scenario.at("fabric.hosts"), fmt::format("{}", fabric.host_count()),
-         fmt::format("at least {} hosts of {} GPUs for {} training and {} generation GPUs", needed,
-                     fabric.gpus_per_host(), scenario.train->gpus, scenario.generate->gpus),
-         fmt::format("{}", needed)});
+    faults.push_back({scenario.at("fabric.hosts"), fmt::format("{}", fabric.host_count()),
+                      fmt::format("at least {} hosts of {} GPUs for {} training and {} generation GPUs",
+                                  needed, gpus_on(fabric, 0), scenario.train->gpus, scenario.generate->gpus),
+                      fmt::format("{}", needed)});
   }
   return faults;
 }
@@ -89,12 +98,14 @@ std::vector<InputFault> placement_faults(const Scenario& scenario, const Fabric&
 std::vector<GpuId> rank_places(const Scenario& scenario, const Fabric& fabric) {
   const std::vector<Side> both = sides(scenario, fabric);
   raise_first(faults_of(scenario, fabric, both));
-  const auto per_host = static_cast<int>(fabric.gpus_per_host());
   std::vector<GpuId> gpus;
   for (const Side& side : both) {
-    for (int rank = 0; rank < side.gpus; ++rank) {
-      const HostId host{static_cast<std::uint32_t>(side.hosts[to_size(rank / per_host)])};
-      gpus.push_back(fabric.gpu_at(host, to_size(rank % per_host)));
+    int left = side.gpus;
+    for (const int number : side.hosts) {
+      const HostId host{static_cast<std::uint32_t>(number)};
+      const int here = std::min(left, static_cast<int>(fabric.gpus_on(host)));
+      for (int local = 0; local < here; ++local) gpus.push_back(fabric.gpu_at(host, to_size(local)));
+      left -= here;
     }
   }
   return gpus;

@@ -168,20 +168,25 @@ Bytes Refit::largest_live_share() const {
 std::vector<InputFault> rank_faults(const Scenario& scenario, const Fabric& fabric) {
   const std::uint32_t ranks = named_ranks(scenario);
   if (ranks <= fabric.gpu_count()) return {};
-  const auto hosts = (ranks + fabric.gpus_per_host() - 1) / fabric.gpus_per_host();
+  const std::size_t per_host = std::max<std::size_t>(1, fabric.gpus_on(HostId{0}));
+  const std::size_t hosts = (ranks + per_host - 1) / per_host;
   return {{scenario.at("fabric.hosts"), fmt::format("{} GPUs", fabric.gpu_count()),
            fmt::format("at least {} GPUs (ranks 0 to {} are named)", ranks, ranks - 1),
            fmt::format("{}", hosts)}};
 }
 
+Fabric scenario_fabric(const Scenario& scenario) {
+  try {
+    return Fabric(scenario.fabric, scenario.file.parent_path());
+  } catch (const InputError& error) {
+    if (!error.where().file.empty()) throw;  // in a topology file
+    // The fabric knows the key; the scenario knows where it stands.
+    throw InputError(scenario.at(error.where().key), error.message());
+  }
+}
+
 Refit resolve(const Scenario& scenario) {
-  Fabric fabric = [&scenario] {
-    try {
-      return Fabric(scenario.fabric);
-    } catch (const InputError& error) {  // the fabric knows the key; the scenario knows where it stands
-      throw InputError(scenario.at(error.where().key), error.message());
-    }
-  }();
+  Fabric fabric = scenario_fabric(scenario);
   Refit refit = scenario.model ? resolve_model(scenario, std::move(fabric))
                                : resolve_tensors(scenario, std::move(fabric));
   require_reasonable_size(scenario, refit);

@@ -60,4 +60,7 @@ std::vector<InputFault> rank_faults(const Scenario& scenario, const Fabric& fabr
 /// too small.
 Refit resolve(const Scenario& scenario);
 
+/// The fabric of a scenario; raises what Fabric raises, at the scenario's keys.
+Fabric scenario_fabric(const Scenario& scenario);
+
 }  // namespace isthmus

@@ -6,6 +6,7 @@
 
 #include "model/name_pattern.hpp"
 #include "model/quantity.hpp"
+#include "model/scenario_fabric.hpp"
 #include "model/scenario_reader.hpp"
 #include "model/text.hpp"
 #include "model/yaml.hpp"
@@ -15,29 +16,6 @@ namespace {
 
 void read_flag(const YamlValue& mapping, std::string_view key, bool& into) {
   if (const auto value = mapping.find(key)) into = value->flag();
-}
-
-void read_rate(const YamlValue& mapping, std::string_view key, std::optional<Bandwidth>& into) {
-  const auto value = mapping.find(key);
-  if (!value) return;
-  into = parse_bandwidth(value->text(rate_form));
-  if (!into) value->refuse(rate_form);
-}
-
-FabricSpec read_fabric(const YamlValue& value) {
-  value.allow_only({"preset", "hosts", "nic_bandwidth", "nvlink_bandwidth"});
-  FabricSpec spec;
-  std::vector<std::string_view> known;
-  for (const FabricPreset& preset : fabric_presets()) known.push_back(preset.name);
-  const YamlValue preset = value.at("preset");
-  spec.preset = preset.text("the name of a preset");
-  if (std::find(known.begin(), known.end(), spec.preset) == known.end()) {
-    preset.refuse(fmt::format("{}", fmt::join(closest_first(spec.preset, known), ", ")));
-  }
-  spec.hosts = read_count(value.at("hosts"));
-  read_rate(value, "nic_bandwidth", spec.nic_bandwidth);
-  read_rate(value, "nvlink_bandwidth", spec.nvlink_bandwidth);
-  return spec;
 }
 
 ModelSpec read_model(const YamlValue& value) {

@@ -6,27 +6,11 @@
 
 #include "model/quantity.hpp"
 #include "model/scenario.hpp"
+#include "model/scenario_fabric.hpp"
+#include "model/text.hpp"
 
 namespace isthmus {
 namespace {
-
-/// Plain where YAML takes it for this very text, else in double quotes.
-std::string scalar(std::string_view text) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  const auto is_plain = [&](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '/';
-  };
-  const bool nothing = text == "null" || text == "Null" || text == "NULL";
-  const bool plain =
-      !text.empty() && is_letter(text.front()) && std::all_of(text.begin(), text.end(), is_plain);
-  if (plain && !nothing) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + '"';
-}
 
 /// "0-31", or "[0-3, 8]": ascending runs as ranges, in order.
 template <class Numbers, class Value>
@@ -47,18 +31,8 @@ std::string optional_key(std::string_view key, const std::optional<T>& value) {
   return value ? fmt::format(", {}: {}", key, *value) : "";
 }
 
-std::string optional_rate(std::string_view key, const std::optional<Bandwidth>& rate) {
-  return rate ? fmt::format(", {}: {}", key, to_string(*rate)) : "";
-}
-
-std::string fabric(const FabricSpec& spec) {
-  return fmt::format("fabric: {{preset: {}, hosts: {}{}{}}}\n", scalar(spec.preset), spec.hosts,
-                     optional_rate("nic_bandwidth", spec.nic_bandwidth),
-                     optional_rate("nvlink_bandwidth", spec.nvlink_bandwidth));
-}
-
 std::string model(const ModelSpec& spec) {
-  return fmt::format("model: {{config: {}, dtype: {}, mtp: {}, vision: {}{}{}}}\n", scalar(spec.config),
+  return fmt::format("model: {{config: {}, dtype: {}, mtp: {}, vision: {}{}{}}}\n", yaml_text(spec.config),
                      to_string(spec.precision), spec.mtp, spec.vision, optional_key("layers", spec.layers),
                      spec.repeat_kv_heads ? "" : ", kv_heads: cut");
 }
@@ -84,7 +58,7 @@ std::string train(const TrainSpec& spec) {
       optional_key("layers_last", spec.layers_last),
       spec.layer_split == LayerSplit::even ? "" : ", layer_split: proportional",
       key_unless("vpp", spec.vpp, usual.vpp), key_unless("fsdp", spec.fsdp, usual.fsdp),
-      spec.order == usual.order ? "" : fmt::format(", order: {}", scalar(spec.order)), stages(spec.stages),
+      spec.order == usual.order ? "" : fmt::format(", order: {}", yaml_text(spec.order)), stages(spec.stages),
       key_unless("vocabulary_multiple", spec.vocabulary_multiple, usual.vocabulary_multiple));
 }
 
@@ -111,8 +85,8 @@ std::string frame(const Layout& layout) {
 
 std::string view(const FusedView& view) {
   return fmt::format(", view: {{base: {}, dimension: {}, offset: {}, block: {}, stride: {}, extent: {}{}}}",
-                     scalar(view.base), view.dimension, view.offset, view.block, view.stride, view.extent,
-                     view.storage.empty() ? "" : fmt::format(", storage: {}", scalar(view.storage)));
+                     yaml_text(view.base), view.dimension, view.offset, view.block, view.stride, view.extent,
+                     view.storage.empty() ? "" : fmt::format(", storage: {}", yaml_text(view.storage)));
 }
 
 std::string numbers(std::string_view key, const std::vector<std::int64_t>& values) {
@@ -152,9 +126,9 @@ std::string target(const TensorSpec& spec) {
 
 std::string tensor(const TensorSpec& spec, std::string_view first_indent, std::string_view indent) {
   std::string claims = spec.claims.replicas ? ", replicas: true" : "";
-  if (!spec.claims.tied_to.empty()) claims += fmt::format(", tied_to: {}", scalar(spec.claims.tied_to));
+  if (!spec.claims.tied_to.empty()) claims += fmt::format(", tied_to: {}", yaml_text(spec.claims.tied_to));
   std::string text =
-      fmt::format("{}tensor: {{name: {}, shape: [{}], dtype: {}{}}}\n", first_indent, scalar(spec.name),
+      fmt::format("{}tensor: {{name: {}, shape: [{}], dtype: {}{}}}\n", first_indent, yaml_text(spec.name),
                   fmt::join(spec.source.shape, ", "), to_string(spec.source.dtype), claims);
   if (!spec.source.mesh.ranks.empty()) text += fmt::format("{}source: {}\n", indent, source(spec));
   if (!spec.target.mesh.ranks.empty()) text += fmt::format("{}target: {}\n", indent, target(spec));
@@ -165,7 +139,7 @@ std::string bulk(const BulkRule& rule) {
   if (rule.kind == BulkRule::Kind::ffn) return "ffn";
   if (rule.kind == BulkRule::Kind::all) return "all";
   std::vector<std::string> patterns;
-  for (const std::string& pattern : rule.patterns) patterns.push_back(scalar(pattern));
+  for (const std::string& pattern : rule.patterns) patterns.push_back(yaml_text(pattern));
   return fmt::format("{{match: [{}]}}", fmt::join(patterns, ", "));
 }
 
@@ -179,8 +153,8 @@ std::string published(const Published& row) {
   const std::string seconds = row.seconds_low == row.seconds_high
                                   ? fmt::format("{}", row.seconds_low)
                                   : fmt::format("[{}, {}]", row.seconds_low, row.seconds_high);
-  return fmt::format("  - {{id: {}, policy: {}, seconds: {}, source: {}}}\n", scalar(row.id),
-                     scalar(row.policy), seconds, scalar(row.source));
+  return fmt::format("  - {{id: {}, policy: {}, seconds: {}, source: {}}}\n", yaml_text(row.id),
+                     yaml_text(row.policy), seconds, yaml_text(row.source));
 }
 
 std::string content(const Scenario& scenario) {
@@ -200,9 +174,9 @@ std::string content(const Scenario& scenario) {
 }  // namespace
 
 std::string to_yaml(const Scenario& scenario) {
-  std::string text = fmt::format("name: {}\n", scalar(scenario.name));
-  text += content(scenario) + fabric(scenario.fabric) + refit(scenario.refit);
-  text += fmt::format("calibration: {}\n", scalar(scenario.calibration));
+  std::string text = fmt::format("name: {}\n", yaml_text(scenario.name));
+  text += content(scenario) + "fabric: " + fabric_yaml(scenario.fabric) + "\n" + refit(scenario.refit);
+  text += fmt::format("calibration: {}\n", yaml_text(scenario.calibration));
   if (!scenario.published.empty()) text += "published:\n";
   for (const Published& row : scenario.published) text += published(row);
   return text;

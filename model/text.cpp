@@ -109,4 +109,21 @@ std::string read_text_file(const std::filesystem::path& file) {
   return text;
 }
 
+std::string yaml_text(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto is_plain = [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '/';
+  };
+  const bool nothing = text == "null" || text == "Null" || text == "NULL";
+  const bool plain =
+      !text.empty() && is_letter(text.front()) && std::all_of(text.begin(), text.end(), is_plain);
+  if (plain && !nothing) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
 }  // namespace isthmus

@@ -26,4 +26,7 @@ std::string read_text_file(const std::filesystem::path& file);
 /// The words by edit distance from `word`, closest first; ties keep their order.
 std::vector<std::string_view> closest_first(std::string_view word, std::vector<std::string_view> words);
 
+/// A text as a YAML value of one line: plain where YAML takes it for this very text, else in double quotes.
+std::string yaml_text(std::string_view text);
+
 }  // namespace isthmus

@@ -31,10 +31,9 @@ void add(Validation& validation, std::vector<InputFault> faults) {
 
 std::optional<Fabric> judge_fabric(const Scenario& scenario, Validation& validation) {
   try {
-    return Fabric(scenario.fabric);
+    return scenario_fabric(scenario);
   } catch (const InputError& error) {
     InputFault fault = as_fault(error, "a value in that range");
-    fault.where = scenario.at(error.where().key);
     add(validation, {std::move(fault)});
     return std::nullopt;
   }

@@ -156,8 +156,7 @@ class Ports {
   }
 
   Bandwidth nic(std::size_t gpu, bool out) const {
-    const GpuId id{static_cast<std::uint32_t>(gpu)};
-    return rate(out ? refit_.fabric.nic_out(id) : refit_.fabric.nic_in(id));
+    return refit_.fabric.exit_rate(GpuId{static_cast<std::uint32_t>(gpu)}, out);
   }
   Bandwidth nvlink(std::size_t gpu, bool out) const {
     const GpuId id{static_cast<std::uint32_t>(gpu)};

@@ -21,7 +21,7 @@ struct Findings {
   PatternProof& proof;
   std::size_t most;
 
-  void add(Finding finding) {
+  void add(PatternFinding finding) {
     if (++proof.count <= most) proof.findings.push_back(std::move(finding));
   }
 };
@@ -57,7 +57,7 @@ struct BoundPattern {
       return;
     }
     const bool root_gets_nothing = step.kind == StepKind::broadcast && step.to == Buffer::target;
-    const std::uint32_t skipped = root_gets_nothing ? relative(step.source) : Finding::no_rank;
+    const std::uint32_t skipped = root_gets_nothing ? relative(step.source) : PatternFinding::no_rank;
     for (const std::uint32_t rank : members[step.members]) {
       if (rank != skipped) visit(rank);
     }

@@ -80,7 +80,7 @@ void find_form_faults(const BoundPattern& bound, Findings& findings) {
     const std::string fault = form_fault(bound, i);
     if (fault.empty()) continue;
     findings.proof.malformed = true;
-    findings.add({Fault::malformed, Finding::no_rank, {}, {i}, fmt::format("step {} {}", i, fault)});
+    findings.add({Fault::malformed, PatternFinding::no_rank, {}, {i}, fmt::format("step {} {}", i, fault)});
   }
 }
 

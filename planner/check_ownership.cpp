@@ -15,7 +15,7 @@ using Readers = std::span<const std::uint32_t>;
 class OwnershipCheck {
  public:
   OwnershipCheck(const BoundPattern& bound, Findings& findings)
-      : bound_(bound), findings_(findings), visited_(bound.pattern.steps.size(), Finding::no_rank) {}
+      : bound_(bound), findings_(findings), visited_(bound.pattern.steps.size(), PatternFinding::no_rank) {}
 
   void check(std::uint32_t index) {
     const Step& step = bound_.step(index);
@@ -95,7 +95,8 @@ bool OwnershipCheck::brought_through_others(std::uint32_t index, Readers readers
 
 void OwnershipCheck::add_not_held(std::uint32_t index, Readers readers) {
   const Region& wanted = bound_.step(index).region;
-  Finding finding{Fault::not_held, Finding::no_rank, first_missing(wanted, parts_), {index}, {}};
+  PatternFinding finding{
+      Fault::not_held, PatternFinding::no_rank, first_missing(wanted, parts_), {index}, {}};
   if (readers.size() == 1) finding.rank = readers.front();
   Region element = wanted;
   for (std::size_t d = 0; d < finding.element.size(); ++d) {

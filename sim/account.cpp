@@ -1,6 +1,7 @@
 #include "sim/account.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -25,9 +26,13 @@ void attribute(const Operations& operations, Prediction& prediction) {
 }
 
 void count_bytes(const Refit& refit, Prediction& prediction) {
+  std::set<LinkId> nics;  // GPUs may share one
   for (std::uint32_t g = 0; g < refit.fabric.gpu_count(); ++g) {
     const GpuId gpu{g};
-    prediction.network_bytes += prediction.timeline.link_bytes[refit.fabric.nic_out(gpu).index()];
+    const auto nic = refit.fabric.nic_out(gpu);
+    if (nic && nics.insert(*nic).second) {
+      prediction.network_bytes += prediction.timeline.link_bytes[nic->index()];
+    }
     if (const auto link = refit.fabric.nvlink_out(gpu)) {
       prediction.nvlink_bytes += prediction.timeline.link_bytes[link->index()];
     }

@@ -45,8 +45,7 @@ double stage_capacity(const Refit& refit, int stage) {
     const std::size_t domain = refit.fabric.domain_of(GpuId{g}).index();
     if (own[domain] == 0) continue;
     const auto share = static_cast<double>(own[domain]) / static_cast<double>(own[domain] + others[domain]);
-    capacity += share * static_cast<double>(
-                            refit.fabric.links()[refit.fabric.nic_out(GpuId{g}).index()].nominal.value);
+    capacity += share * static_cast<double>(refit.fabric.exit_rate(GpuId{g}, true).value);
   }
   return capacity;
 }
@@ -208,7 +207,7 @@ class Planner {
     Bandwidth fastest{1};
     const Fabric& fabric = refit_.fabric;
     for (const GpuId gpu : refit_.gpu_of_rank) {
-      const auto port = lane == network_lane ? std::optional(fabric.nic_out(gpu)) : fabric.nvlink_out(gpu);
+      const auto port = lane == network_lane ? fabric.nic_out(gpu) : fabric.nvlink_out(gpu);
       if (port) fastest = std::max(fastest, fabric.links()[port->index()].nominal);
     }
     const Bytes per_port = fastest * bound_.time;
