@@ -71,7 +71,7 @@ std::int64_t bisection(const Fabric& fabric, bool interleaved) {
   Vertices sources, sinks;
   const Vertices nics = vertices_of(graph, Kind::nic);
   for (std::size_t i = 0; i < nics.size(); ++i) {
-    const std::size_t host = i / fabric.gpus_per_host();
+    const std::size_t host = i / fabric.gpus_on(HostId{0});
     const bool sends = interleaved ? host % 2 == 0 : host < fabric.host_count() / 2;
     (sends ? sources : sinks).push_back(nics[i]);
   }
@@ -91,7 +91,7 @@ TEST(FabricPresets, gives_each_h100_450_and_each_nvl72_gpu_900_gigabytes_per_sec
     for (std::uint32_t gpu = 0; gpu < fabric.gpu_count(); ++gpu) {
       EXPECT_EQ(fabric.links()[fabric.nvlink_out({gpu})->index()].nominal, gigabytes_per_second(rate));
       EXPECT_EQ(fabric.links()[fabric.nvlink_in({gpu})->index()].nominal, gigabytes_per_second(rate));
-      EXPECT_EQ(fabric.links()[fabric.nic_out({gpu}).index()].nominal, gigabytes_per_second(50));
+      EXPECT_EQ(fabric.links()[fabric.nic_out({gpu})->index()].nominal, gigabytes_per_second(50));
     }
   }
 }
@@ -169,7 +169,7 @@ TEST(FabricPresets, carries_all_nics_at_once_between_the_halves_and_between_even
                                                                               {"gb200-nvl72", 144},
                                                                               {"gb200-nvl72", 432}}) {
     const Fabric fabric = build(preset, hosts);
-    const std::int64_t half = static_cast<std::int64_t>(fabric.nic_count() / 2);
+    const std::int64_t half = static_cast<std::int64_t>(fabric.topology().switch_of_nic.size() / 2);
     EXPECT_EQ(bisection(fabric, false), (gigabytes_per_second(50) * half).value) << preset << " " << hosts;
     EXPECT_EQ(bisection(fabric, true), (gigabytes_per_second(50) * half).value) << preset << " " << hosts;
   }

@@ -31,7 +31,7 @@ bool is_walk(const FabricGraph& graph, const std::vector<LinkId>& route, std::ui
              std::uint32_t to) {
   std::vector<FabricEdge> edges;
   for (const FabricEdge& edge : graph.edges) {
-    if (edge.link && std::find(route.begin(), route.end(), *edge.link) != route.end()) edges.push_back(edge);
+    if (std::find(route.begin(), route.end(), edge.link) != route.end()) edges.push_back(edge);
   }
   std::set<std::uint32_t> reached{from};
   for (const LinkId link : route) {
@@ -126,8 +126,10 @@ TEST(Fabric, halving_the_nic_rate_halves_nic_links_only) {
   for (const FabricPreset& preset : fabric_presets()) {
     const FabricSpec spec{std::string(preset.name), 40, {}, {}};
     FabricSpec halved = spec;
-    halved.nic_bandwidth = gigabytes_per_second(25);
-    const Fabric whole(spec), half(halved);
+    const Fabric whole(spec);
+    const Bandwidth nic = whole.links()[whole.nic_out({0})->index()].nominal;
+    halved.nic_bandwidth = Bandwidth{nic.value / 2};
+    const Fabric half(halved);
     ASSERT_EQ(whole.links().size(), half.links().size());
     for (std::size_t i = 0; i < whole.links().size(); ++i) {
       const Link &before = whole.links()[i], &after = half.links()[i];
@@ -140,7 +142,8 @@ TEST(Fabric, halving_the_nic_rate_halves_nic_links_only) {
 TEST(Fabric, builds_131072_gpus_with_dense_links) {
   const Fabric fabric = build("dgx-h100-superpod", 16'384);
   EXPECT_EQ(fabric.gpu_count(), 131'072u);
-  EXPECT_EQ(fabric.links().size(), 6u * 131'072 + 2 * 4096 + 2 * 128);
+  // Per host: 8 GPUs with NVLink, PCIe and a NIC each, 8 PCIe switches below 2 sockets; leaves, pods.
+  EXPECT_EQ(fabric.links().size(), (6u * 8 + 2 * 8 + 2) * 16'384 + 2 * 4096 + 2 * 128);
   EXPECT_EQ(fabric.route({0}, {131'071}).size(), 8u);
   EXPECT_EQ(fabric.links().back().name, "spines of pod 127 down-links");
 }
@@ -156,8 +159,8 @@ TEST(Fabric, refuses_bad_input_by_key_and_says_what_is_allowed) {
   };
   EXPECT_EQ(
       refusal({"dgx-h10", 1, {}, {}}),
-      "fabric.preset: found \"dgx-h10\"; allowed: dgx-h100, dgx-h200, dgx-h100-superpod, dgx-h200-superpod, "
-      "gb200-nvl72");
+      "fabric.preset: found \"dgx-h10\"; allowed: dgx-h100, dgx-h200, dgx-b200, dgx-b300, dgx-h100-superpod, "
+      "dgx-h200-superpod, dgx-b200-superpod, dgx-b300-superpod, gb200-nvl72, gb300-nvl72");
   EXPECT_EQ(refusal({"dgx-h100", 0, {}, {}}), "fabric.hosts: found 0; allowed: 1 to 65536");
   EXPECT_EQ(refusal({"dgx-h100", 65'537, {}, {}}), "fabric.hosts: found 65537; allowed: 1 to 65536");
   EXPECT_EQ(refusal({"dgx-h100", 1, Bandwidth{0}, {}}),
@@ -189,8 +192,8 @@ RC_GTEST_PROP(Fabric, routes_keep_to_nvlink_inside_a_domain_and_else_use_both_gp
     RC_ASSERT(route == (std::vector<LinkId>{*fabric.nvlink_out(from), *fabric.nvlink_in(to)}));
     return;
   }
-  RC_ASSERT(route[1] == fabric.nic_out(from));
-  RC_ASSERT(route[route.size() - 2] == fabric.nic_in(to));
+  RC_ASSERT(route[1] == *fabric.nic_out(from));
+  RC_ASSERT(route[route.size() - 2] == *fabric.nic_in(to));
   for (const LinkId link : route) RC_ASSERT(fabric.links()[link.index()].link_class != LinkClass::nvlink);
 }
 
@@ -229,9 +232,8 @@ RC_GTEST_PROP(Fabric, a_link_has_the_rate_of_its_wires, ()) {
   std::vector<std::int64_t> sum(fabric.links().size()),
       least(fabric.links().size(), spec.nic_bandwidth->value);
   for (const FabricEdge& edge : graph.edges) {
-    if (!edge.link) continue;
-    sum[edge.link->index()] += edge.rate.value;
-    least[edge.link->index()] = std::min(least[edge.link->index()], edge.rate.value);
+    sum[edge.link.index()] += edge.rate.value;
+    least[edge.link.index()] = std::min(least[edge.link.index()], edge.rate.value);
   }
   for (std::size_t i = 0; i < sum.size(); ++i) {
     const Link& link = fabric.links()[i];
@@ -243,8 +245,8 @@ RC_GTEST_PROP(Fabric, numbers_gpus_host_after_host, ()) {
   const Fabric fabric(any_spec());
   const GpuId gpu = any_gpu(fabric);
   const HostId host = fabric.host_of(gpu);
-  RC_ASSERT(fabric.gpu_at(host, gpu.index() % fabric.gpus_per_host()) == gpu);
-  RC_ASSERT(fabric.host_count() * fabric.gpus_per_host() == fabric.gpu_count());
+  RC_ASSERT(fabric.gpu_at(host, gpu.index() % fabric.gpus_on(host)) == gpu);
+  RC_ASSERT(fabric.host_count() * fabric.gpus_on(host) == fabric.gpu_count());
   RC_ASSERT(fabric.domain_of(fabric.gpu_at(host, 0)) == fabric.domain_of(gpu));
 }
 

@@ -89,7 +89,7 @@ TEST(Setting, swapping_two_hosts_swaps_what_their_nics_carry) {
     const sim::Prediction prediction = sim::simulate(refit, operations, wire_only());
     Bytes bytes;
     for (std::size_t local = 0; local < 8; ++local) {
-      const LinkId port = refit.fabric.nic_out(refit.fabric.gpu_at(HostId{host}, local));
+      const LinkId port = *refit.fabric.nic_out(refit.fabric.gpu_at(HostId{host}, local));
       bytes += prediction.timeline.link_bytes[port.index()];
     }
     return bytes;
