@@ -26,9 +26,8 @@ std::vector<std::uint32_t> nearest(std::size_t count, const PathOf& path_of) {
 }
 
 std::vector<std::uint32_t> nearest_gpus(const NcclPaths& paths, std::uint32_t net) {
-  return nearest(paths.system.gpus.size(), [&](std::uint32_t gpu) -> const NcclPath& {
-    return paths.to_net(gpu, net).send;
-  });
+  return nearest(paths.system.gpus.size(),
+                 [&](std::uint32_t gpu) -> const NcclPath& { return paths.to_net(gpu, net).send; });
 }
 
 std::uint32_t reversed_bits(std::uint32_t value, std::uint32_t bits) {
@@ -74,9 +73,8 @@ std::optional<std::uint32_t> proxy_for(const NcclPaths& paths, std::uint32_t gpu
 }  // namespace
 
 std::vector<std::uint32_t> own_nets(const NcclPaths& paths, std::uint32_t gpu) {
-  return nearest(paths.system.nets.size(), [&](std::uint32_t net) -> const NcclPath& {
-    return paths.to_net(gpu, net).send;
-  });
+  return nearest(paths.system.nets.size(),
+                 [&](std::uint32_t net) -> const NcclPath& { return paths.to_net(gpu, net).send; });
 }
 
 std::optional<std::uint32_t> net_of_channel(const NcclPaths& paths, std::uint32_t gpu, std::uint32_t channel,
@@ -84,8 +82,7 @@ std::optional<std::uint32_t> net_of_channel(const NcclPaths& paths, std::uint32_
   const std::vector<std::uint32_t> own = own_nets(paths, gpu);
   if (own.empty()) return std::nullopt;
   const auto count = static_cast<std::uint32_t>(own.size());
-  const auto sharers =
-      std::max(1u, static_cast<std::uint32_t>(nearest_gpus(paths, own.front()).size()));
+  const auto sharers = std::max(1u, static_cast<std::uint32_t>(nearest_gpus(paths, own.front()).size()));
   std::uint32_t first = paths.system.gpus[gpu].dev % sharers;
   if (std::has_single_bit(count)) {
     first = reversed_bits(first, static_cast<std::uint32_t>(std::countr_zero(count)));

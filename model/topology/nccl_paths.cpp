@@ -54,9 +54,7 @@ class Rules {
  private:
   std::uint32_t gpus() const { return static_cast<std::uint32_t>(paths_.system.gpus.size()); }
   std::uint32_t nets() const { return static_cast<std::uint32_t>(paths_.system.nets.size()); }
-  NcclNetPath& to_net(std::uint32_t gpu, std::uint32_t net) {
-    return paths_.gpu_to_net[gpu * nets() + net];
-  }
+  NcclNetPath& to_net(std::uint32_t gpu, std::uint32_t net) { return paths_.gpu_to_net[gpu * nets() + net]; }
   const NcclPath& from_cpu(std::uint32_t gpu, std::uint32_t vertex) const {
     return from_cpu_[cpu_of_gpu_[gpu]][vertex];
   }
@@ -161,8 +159,8 @@ void Rules::set_gpudirect(std::uint32_t gpu, std::uint32_t net) {
   path.gpudirect_send = close_enough(sender, net, sending) && reads_gpu_memory(sender);
   path.gpudirect_receive = close_enough(gpu, net, path.receive.kind);
   if (!has_cpu(gpu)) return;
-  const NcclPath through = joined(paths_.gpu_to_cpu[gpu], from_cpu(gpu, paths_.system.nets[net].vertex),
-                                  PathKind::phb);
+  const NcclPath through =
+      joined(paths_.gpu_to_cpu[gpu], from_cpu(gpu, paths_.system.nets[net].vertex), PathKind::phb);
   const bool divert_send = !path.gpudirect_send && path.send.kind < PathKind::phb;
   const bool divert_receive = !path.gpudirect_receive && path.receive.kind < PathKind::phb;
   if (divert_send) {
@@ -246,6 +244,11 @@ bool network_beats_gpu_path(const NcclPaths& paths, std::uint32_t source, std::u
     return false;
   };
   return has_faster(source) && has_faster(target);
+}
+
+bool all_joined_by_nvlink(const NcclPaths& paths) {
+  return std::all_of(paths.gpu_to_gpu.begin(), paths.gpu_to_gpu.end(),
+                     [](const NcclPath& path) { return path.kind < PathKind::pix; });
 }
 
 }  // namespace isthmus

@@ -35,8 +35,8 @@ struct NcclNetPath {
 
 struct NcclPaths {
   NcclSystem system;
-  std::vector<NcclPath> gpu_to_gpu;    // source GPU by target GPU
-  std::vector<NcclPath> gpu_to_cpu;    // per GPU, to the CPU with the fewest hops
+  std::vector<NcclPath> gpu_to_gpu;     // source GPU by target GPU
+  std::vector<NcclPath> gpu_to_cpu;     // per GPU, to the CPU with the fewest hops
   std::vector<NcclNetPath> gpu_to_net;  // GPU by network device
 
   const NcclPath& between(std::uint32_t source, std::uint32_t target) const {
@@ -48,13 +48,18 @@ struct NcclPaths {
 };
 
 /// The best paths from one vertex to every other, before any of the rules above the search.
-std::vector<NcclPath> search_paths(const NcclSystem& system, std::uint32_t base, const NcclSettings& settings);
+std::vector<NcclPath> search_paths(const NcclSystem& system, std::uint32_t base,
+                                   const NcclSettings& settings);
 
 NcclPaths nccl_paths(const Block& block, const NcclSettings& settings = {});
 /// The same for a communicator that holds only these GPUs of the block.
-NcclPaths nccl_paths(const Block& block, const NcclSettings& settings, std::span<const std::uint32_t> members);
+NcclPaths nccl_paths(const Block& block, const NcclSettings& settings,
+                     std::span<const std::uint32_t> members);
 
 /// Whether two GPUs of a host exchange through NICs: both have one at PXB or better that beats their own path.
 bool network_beats_gpu_path(const NcclPaths& paths, std::uint32_t source, std::uint32_t target);
+
+/// Whether every pair of GPUs is joined by NVLink or C2C.
+bool all_joined_by_nvlink(const NcclPaths& paths);
 
 }  // namespace isthmus

@@ -37,24 +37,24 @@ struct NcclSettings {
   std::optional<std::uint32_t> max_p2p_peers;              // NCCL_P2P_MAX_PEERS; empty: all ranks
   std::uint32_t schedule_group_size = 8;                   // NCCL_P2P_SCHEDULE_GROUP_SIZE
   // Sizes
-  Bytes buffer{4 << 20};                   // NCCL_BUFFSIZE, of a connection
-  std::optional<Bytes> network_chunk;      // NCCL_P2P_NET_CHUNKSIZE; empty: 128 KiB (ARM with sm100: 256)
-  Bytes nvlink_chunk{512 << 10};           // NCCL_P2P_NVL_CHUNKSIZE
-  Bytes pcie_chunk{128 << 10};             // NCCL_P2P_PCI_CHUNKSIZE
-  std::optional<Bytes> chunk;              // NCCL_CHUNK_SIZE, in place of all of them
-  Bytes ll_threshold{16 << 10};            // NCCL_P2P_LL_THRESHOLD, per part
-  bool network_ll_buffers = false;         // NCCL_ALLOC_P2P_NET_LL_BUFFERS
-  Bytes work_fifo{1 << 20};                // NCCL_WORK_FIFO_BYTES
+  Bytes buffer{4 << 20};               // NCCL_BUFFSIZE, of a connection
+  std::optional<Bytes> network_chunk;  // NCCL_P2P_NET_CHUNKSIZE; empty: 128 KiB (ARM with sm100: 256)
+  Bytes nvlink_chunk{512 << 10};       // NCCL_P2P_NVL_CHUNKSIZE
+  Bytes pcie_chunk{128 << 10};         // NCCL_P2P_PCI_CHUNKSIZE
+  std::optional<Bytes> chunk;          // NCCL_CHUNK_SIZE, in place of all of them
+  Bytes ll_threshold{16 << 10};        // NCCL_P2P_LL_THRESHOLD, per part
+  bool network_ll_buffers = false;     // NCCL_ALLOC_P2P_NET_LL_BUFFERS
+  Bytes work_fifo{1 << 20};            // NCCL_WORK_FIFO_BYTES
   // Paths
-  bool nvb = true;                         // NCCL_NVB_DISABLE=0: NVLink through one other GPU
-  std::optional<PathKind> p2p_level;       // NCCL_P2P_LEVEL, worst kind for GPU to GPU without host memory
+  bool nvb = true;                          // NCCL_NVB_DISABLE=0: NVLink through one other GPU
+  std::optional<PathKind> p2p_level;        // NCCL_P2P_LEVEL, worst kind for GPU to GPU without host memory
   std::optional<PathKind> gpudirect_level;  // NCCL_NET_GDR_LEVEL
-  bool gpudirect_c2c = true;               // NCCL_NET_GDR_C2C
+  bool gpudirect_c2c = true;                // NCCL_NET_GDR_C2C
   // NICs
-  NcclNicPolicy nic_policy{};  // NCCL_NETDEVS_POLICY
-  bool pxn = true;             // NCCL_PXN_DISABLE=0
+  NcclNicPolicy nic_policy{};   // NCCL_NETDEVS_POLICY
+  bool pxn = true;              // NCCL_PXN_DISABLE=0
   std::uint32_t pxn_level = 2;  // NCCL_P2P_PXN_LEVEL
-  bool pxn_c2c = true;         // NCCL_PXN_C2C
+  bool pxn_c2c = true;          // NCCL_PXN_C2C
   std::uint32_t cross_nic = 2;  // NCCL_CROSS_NIC
   friend bool operator==(const NcclSettings&, const NcclSettings&) = default;
 };

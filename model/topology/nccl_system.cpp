@@ -51,8 +51,8 @@ Bandwidth planned_socket(const BlockVertex& cpu, const BlockWire& wire) {
   if (!says(cpu, "cpu.vendor", "GenuineIntel")) return wire.rate;
   const bool known = number_attribute(cpu, "cpu.familyid") == 6u;
   const std::uint32_t model = known ? number_attribute(cpu, "cpu.modelid").value_or(0) : 0;
-  if (model >= 0xCF) return megabytes_per_second(40'000);  // Emerald Rapids
-  if (model >= 0x8F) return megabytes_per_second(22'000);  // Sapphire Rapids
+  if (model >= 0xCF) return megabytes_per_second(40'000);       // Emerald Rapids
+  if (model >= 0x8F) return megabytes_per_second(22'000);       // Sapphire Rapids
   return megabytes_per_second(model >= 0x55 ? 10'000 : 6'000);  // Skylake, before it
 }
 
