@@ -1,7 +1,7 @@
 #pragma once
 // Which NIC a GPU sends through and receives from. A GPU's own network devices are those with the highest
-// path bandwidth, of these those with the best kind; list L in the order of devices. With G the number of GPUs
-// that tie for L[0] in the same way:
+// path bandwidth, of these those with the best kind; list L in the order of devices. With G the number of
+// GPUs that tie for L[0] in the same way:
 //   spread = ceil(|L| / G)      (policy `all`: |L|; `at_most k`: min(k, |L|))
 //   first  = dev mod G, its bits reversed within log2 |L| bits where |L| is a power of two
 //   device of channel c = L[(first + c mod spread) mod |L|]

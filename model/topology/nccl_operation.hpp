@@ -2,9 +2,9 @@
 // How NCCL cuts one send or receive: into parts, one per channel, and a part into chunks, the unit of the
 // connection's FIFO. With chunk C, pp channels per peer, T in total:
 //   count = pp, halved while count x ranks > T
-//   parts = min(count, ceil(bytes / least)), doubled while a part is larger than the most and parts <= pp / 2;
+//   parts = min(count, ceil(bytes / least)), doubled while a part is above the most and parts <= pp / 2;
 //           least C / 2 and most C with several domains, else C / 8 and 32 C
-//   length of a part = ceil(bytes / parts) rounded up to 4096; the last is shorter, trailing ones may be empty
+//   length of a part = ceil(bytes / parts) rounded up to 4096; the last is shorter, trailing ones empty
 //   chunk on the network: C / 4 for an op below C, C / 2 below 8 C, else C
 // Invariant: the parts of an op cover it once, in order. p2p_chunk requires settings without faults.
 // Source: NCCL 2.30.7, restated in docs/nccl-rules.md.

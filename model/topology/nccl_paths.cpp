@@ -46,6 +46,7 @@ class Rules {
     for (std::uint32_t gpu = 0; gpu < gpus(); ++gpu) {
       for (std::uint32_t net = 0; net < nets(); ++net) set_gpudirect(gpu, net);
     }
+    paths_.gpu_to_gpu_direct.assign(paths_.gpu_to_gpu.size(), false);
     for (std::uint32_t source = 0; source < gpus(); ++source) {
       for (std::uint32_t target = 0; target < gpus(); ++target) set_p2p(source, target);
     }
@@ -180,15 +181,17 @@ PathKind Rules::p2p_level(std::uint32_t gpu) const {
 }
 
 void Rules::set_p2p(std::uint32_t source, std::uint32_t target) {
-  if (source == target) return;
-  NcclPath& path = paths_.gpu_to_gpu[source * gpus() + target];
+  const std::size_t at = std::size_t{source} * gpus() + target;
+  NcclPath& path = paths_.gpu_to_gpu[at];
+  const PathKind worst = on_one_host(source, target) ? p2p_level(source) : PathKind::nvl;
+  paths_.gpu_to_gpu_direct[at] = source == target || path.kind <= worst;
+  if (paths_.gpu_to_gpu_direct[at]) return;
   if (!on_one_host(source, target)) {
-    if (path.kind > PathKind::nvl) path = {PathKind::net, Bandwidth{}, 0};
-    return;
+    path = {PathKind::net, Bandwidth{}, 0};
+  } else if (has_cpu(source)) {
+    const NcclPath& onwards = from_cpu(source, paths_.system.gpus[target].vertex);
+    path = joined(paths_.gpu_to_cpu[source], onwards, PathKind::phb);
   }
-  if (path.kind <= p2p_level(source) || !has_cpu(source)) return;
-  const NcclPath& onwards = from_cpu(source, paths_.system.gpus[target].vertex);
-  path = joined(paths_.gpu_to_cpu[source], onwards, PathKind::phb);
 }
 
 }  // namespace
@@ -223,7 +226,7 @@ std::vector<NcclPath> search_paths(const NcclSystem& system, std::uint32_t base,
 
 NcclPaths nccl_paths(const Block& block, const NcclSettings& settings,
                      std::span<const std::uint32_t> members) {
-  NcclPaths paths{nccl_system(block, members), {}, {}, {}};
+  NcclPaths paths{nccl_system(block, members), {}, {}, {}, {}};
   Rules(paths, settings).apply();
   return paths;
 }

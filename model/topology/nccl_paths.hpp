@@ -5,7 +5,7 @@
 //   P2C   C2C to the CPU and PCIe below it, for a GPU's own NICs only
 //   PXN   a GPU sends through the GPU that owns the NIC, if that one is better placed; never receives so
 //   host memory (PHB) where the kind is too bad for GPU to GPU, or for a NIC to reach GPU memory
-// Invariant: tables are dense, by position in `system.gpus` and `system.nets`; equal inputs give equal tables.
+// Invariant: tables are dense, by position in `system.gpus` and `system.nets`; equal inputs, equal tables.
 // Source: NCCL 2.30.7, restated in docs/nccl-rules.md.
 
 #include <cstdint>
@@ -36,11 +36,15 @@ struct NcclNetPath {
 struct NcclPaths {
   NcclSystem system;
   std::vector<NcclPath> gpu_to_gpu;     // source GPU by target GPU
+  std::vector<bool> gpu_to_gpu_direct;  // the same; not through host memory or the network
   std::vector<NcclPath> gpu_to_cpu;     // per GPU, to the CPU with the fewest hops
   std::vector<NcclNetPath> gpu_to_net;  // GPU by network device
 
   const NcclPath& between(std::uint32_t source, std::uint32_t target) const {
     return gpu_to_gpu[source * system.gpus.size() + target];
+  }
+  bool direct(std::uint32_t source, std::uint32_t target) const {
+    return gpu_to_gpu_direct[source * system.gpus.size() + target];
   }
   const NcclNetPath& to_net(std::uint32_t gpu, std::uint32_t net) const {
     return gpu_to_net[gpu * system.nets.size() + net];
@@ -56,7 +60,7 @@ NcclPaths nccl_paths(const Block& block, const NcclSettings& settings = {});
 NcclPaths nccl_paths(const Block& block, const NcclSettings& settings,
                      std::span<const std::uint32_t> members);
 
-/// Whether two GPUs of a host exchange through NICs: both have one at PXB or better that beats their own path.
+/// Whether two GPUs of a host exchange through NICs: both have one at PXB or better that beats their path.
 bool network_beats_gpu_path(const NcclPaths& paths, std::uint32_t source, std::uint32_t target);
 
 /// Whether every pair of GPUs is joined by NVLink or C2C.

@@ -6,8 +6,8 @@
 //          place - d of group - delta
 //   base channel of round r: the bits of (several domains: r div G x ceil(G / 8) + r mod G div 8, else r)
 //          reversed within log2 T bits; part p of an op takes channel base + p mod T
-// Invariant: every round is a permutation of the ranks; all rounds together hold every pair once; round 0 is a
-// rank with itself. Source: NCCL 2.30.7, restated in docs/nccl-rules.md.
+// Invariant: every round is a permutation of the ranks; all rounds together hold every pair once; round 0 is
+// a rank with itself. Source: NCCL 2.30.7, restated in docs/nccl-rules.md.
 
 #include <cstdint>
 #include <span>

@@ -2,8 +2,8 @@
 // Settings of NCCL that change how send and receive use a machine, with NCCL's defaults. Each member names
 // the environment variable that sets it. Where NCCL says "node", this project says domain: the ranks of a
 // communicator that NVLink joins (a host; a rack where NVLink spans hosts).
-// Invariant (judged by nccl_setting_faults, required of settings that go elsewhere): no chunk is larger than a
-// slot of the FIFO, which is buffer / 8 - NCCL itself does not check this for NCCL_CHUNK_SIZE, and the data
+// Invariant (judged by nccl_setting_faults, required of settings that go elsewhere): no chunk is larger than
+// a slot of the FIFO, which is buffer / 8 - NCCL itself does not check this for NCCL_CHUNK_SIZE, and the data
 // that arrives is then wrong; counts are in the ranges that NCCL can hold.
 // Source: NCCL 2.30.7, restated in docs/nccl-rules.md.
 

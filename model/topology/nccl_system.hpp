@@ -1,6 +1,6 @@
 #pragma once
-// One block (model/topology/topology.hpp) as NCCL sees it: GPUs of the communicator, PCIe switches, CPUs, NICs
-// and network devices, joined by links of NCCL's *planned* bandwidths, which are not those of the wires:
+// One block (model/topology/topology.hpp) as NCCL sees it: GPUs of the communicator, PCIe switches, CPUs,
+// NICs and network devices, joined by links of NCCL's *planned* bandwidths, which are not those of the wires:
 //   NVLink  per wire by compute capability (attribute gpu.sm; without it 25 GB/s nominal counts as sm90,
 //           50 as sm100): 20.6 on sm90, 40.1 on sm100, 20 on sm70 and sm80, ...
 //   PCIe    nominal x 48 / 63 (Gen5 x16: 63 -> 48); from 100 GB/s on (Gen6 x16: 121 -> 96) x 96 / 121
@@ -8,8 +8,8 @@
 //   C2C, network port: the rate itself. A wire of Evidence::nccl has its planned bandwidth already.
 // All NVSwitches of a partition are one vertex; ports of one card are one network device; a PCIe switch with
 // attribute pci.flattened is one with the switch above it.
-// Invariant: links between two vertices of one kind are one link; links stand by falling bandwidth, the way up
-// the PCIe tree last. Source: NCCL 2.30.7, restated in docs/nccl-rules.md.
+// Invariant: links between two vertices of one kind are one link; links stand by falling bandwidth, the way
+// up the PCIe tree last. Source: NCCL 2.30.7, restated in docs/nccl-rules.md.
 
 #include <cstdint>
 #include <span>

@@ -70,9 +70,9 @@ TEST(NcclOperation, channels_of_one_op_follow_the_table) {
 
 TEST(NcclOperation, an_op_of_nothing_has_one_empty_part_and_trailing_parts_may_be_empty) {
   EXPECT_THAT(parts_of({0}, {16, 2, 16, 4, kib(128)}), ::testing::ElementsAre(NcclPart{}));
-  const auto parts = parts_of({4097 + 2048}, {2, 1, 64, 64, kib(16)});  // parts of 2048, rounded up to 4096
-  EXPECT_THAT(parts,
-              ::testing::ElementsAre(NcclPart{{0}, {4096}}, NcclPart{{4096}, {2049}}, NcclPart{{6145}, {0}}));
+  const auto parts = parts_of({6145}, {2, 1, 64, 64, kib(16)});  // four of 1537 bytes, rounded up to 4096
+  EXPECT_THAT(parts, ::testing::ElementsAre(NcclPart{{0}, {4096}}, NcclPart{{4096}, {2049}},
+                                            NcclPart{{6145}, {0}}, NcclPart{{6145}, {0}}));
 }
 
 TEST(NcclOperation, the_chunk_depends_on_network_nvlink_and_grace) {

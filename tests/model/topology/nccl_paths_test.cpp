@@ -132,6 +132,22 @@ TEST(NcclPaths, nvlink_leads_through_one_gpu_and_never_through_two) {
   EXPECT_FALSE(all_joined_by_nvlink(paths));
 }
 
+TEST(NcclPaths, two_gpus_of_an_amd_host_exchange_past_its_memory_and_three_or_those_of_intel_do_not) {
+  const auto direct = [](std::uint32_t count, const char* vendor, const NcclSettings& settings) {
+    Block block = row_of_gpus(count, vendor);
+    for (std::uint32_t gpu = 0; gpu < count; ++gpu) block.gpus[gpu].partition = gpu;  // no NVLink
+    const NcclPaths paths = nccl_paths(block, settings);
+    EXPECT_EQ(shown(paths.between(0, 1)), "PHB 480");
+    return paths.direct(0, 1);
+  };
+  EXPECT_TRUE(direct(2, "AuthenticAMD", {}));
+  EXPECT_FALSE(direct(3, "AuthenticAMD", {}));
+  EXPECT_FALSE(direct(2, "GenuineIntel", {}));
+  NcclSettings settings;
+  settings.p2p_level = PathKind::phb;
+  EXPECT_TRUE(direct(2, "GenuineIntel", settings));
+}
+
 TEST(NcclPaths, one_way_nvlink_serves_one_way) {
   Block block = row_of_gpus(2);
   block.wires.pop_back();
@@ -145,6 +161,8 @@ TEST(NcclPaths, partitions_meet_through_host_memory_and_hosts_over_the_network) 
   for (std::size_t gpu = 4; gpu < 8; ++gpu) block.gpus[gpu].partition = 1;
   EXPECT_EQ(shown(nccl_paths(block).between(0, 3)), "NVL 3708");
   EXPECT_EQ(shown(nccl_paths(block).between(0, 4)), "SYS 220");
+  EXPECT_TRUE(nccl_paths(block).direct(0, 3));
+  EXPECT_FALSE(nccl_paths(block).direct(0, 4));
   Block rack = gb200_rack(2);
   for (std::size_t gpu = 4; gpu < 8; ++gpu) rack.gpus[gpu].partition = 1;
   EXPECT_EQ(shown(nccl_paths(rack).between(0, 4)), "NET 0");
