@@ -68,13 +68,23 @@ TEST(NcclBatches, a_kernel_holds_eight_times_as_many_ops_to_many_peers) {
   EXPECT_EQ(ops_of_first_kernel(placed(Counts(4096, 1), 1, 1, several_domains)), 8u * 253);
 }
 
-TEST(NcclBatches, half_of_the_work_fifo_limits_the_items) {
+std::vector<NcclPlacedOp> with_work_fifo(std::int64_t bytes) {
   NcclSettings settings;
-  settings.work_fifo = Bytes{2 * 48 * 100};
-  const auto queue = queue_of(Counts(800, 1));
-  const auto ops = place_group(queue, Counts(800, 1), 1, several_domains, settings);
-  // 100 batches of the arguments go with 100 items of 48 bytes: 4064 - (13 + 1) x 16 leaves 80.
-  EXPECT_EQ(ops_of_first_kernel(ops), 100u);
+  settings.work_fifo = Bytes{bytes};
+  return place_group(queue_of(Counts(800, 1)), Counts(800, 1), 1, several_domains, settings);
+}
+
+TEST(NcclBatches, items_beyond_the_arguments_are_limited_by_half_of_the_work_fifo) {
+  EXPECT_EQ(ops_of_first_kernel(with_work_fifo(2 * 48 * 100)), 100u);
+  // Without it, 80 items of 48 bytes with 10 batches and one kept free fill 4016 of 4064 bytes.
+  EXPECT_EQ(ops_of_first_kernel(with_work_fifo(48)), 80u);
+}
+
+TEST(NcclBatches, a_batch_ends_with_its_kernel) {
+  const auto ops = with_work_fifo(2 * 48 * 100);
+  ASSERT_EQ(ops[99].channels, ops[100].channels);  // rounds 96 to 103 would share a batch
+  EXPECT_EQ(ops[99].batches.front(), ops[96].batches.front());
+  EXPECT_EQ(ops[100].batches.front(), ops[99].batches.front() + 1);
 }
 
 TEST(NcclBatches, warps_follow_the_table) {

@@ -46,6 +46,11 @@ TEST(NcclChannels, rings_and_channels_follow_the_table_of_machines) {
   }
 }
 
+TEST(NcclChannels, gpus_up_to_sm80_double_their_rings_however_slow) {
+  EXPECT_EQ(collective_rings(ring_shape(nccl_paths(a100_host()), 1)), (NcclRings{12, hundredths(2000)}));
+  EXPECT_EQ(collective_rings(ring_shape(nccl_paths(a100_host()), 4)), (NcclRings{8, hundredths(2400)}));
+}
+
 TEST(NcclChannels, few_channels_of_fast_rings_are_copied_once_more) {
   const NcclRingShape shape{90, 2, 8, hundredths(37080), hundredths(37080), hundredths(4800), 2};
   // 2 x 48 are doubled to 4 x 24, and the copies follow the halved speed.

@@ -141,6 +141,26 @@ TEST(NcclNics, relays_stay_on_the_tray_and_need_c2c_to_count) {
   EXPECT_EQ(sending_net(nccl_paths(gb200_rack(2), settings), 4, 0, 2, settings), (NcclSendChoice{4, 4}));
 }
 
+TEST(NcclNics, no_relay_reaches_a_gpu_of_another_partition) {
+  Block block = hgx_host();
+  for (std::size_t gpu = 4; gpu < 8; ++gpu) block.gpus[gpu].partition = 1;
+  EXPECT_EQ(sending_net(nccl_paths(block), 2, 0, 5), (NcclSendChoice{2, 2}));
+  EXPECT_EQ(sending_net(nccl_paths(block), 2, 0, 3), (NcclSendChoice{3, 3}));
+}
+
+TEST(NcclNics, nics_count_until_they_fill_the_path_to_the_cpu) {
+  const NcclOwnBandwidth own = own_bandwidth(nccl_paths(flat_host()), 0, {NcclNicPolicy::Kind::all, 1});
+  EXPECT_EQ(own.nets, 1u);
+  EXPECT_EQ(own.total, gigabytes_per_second(48));
+}
+
+TEST(NcclNics, three_nics_are_dealt_in_order) {
+  Block block = flat_host();
+  block.nics.resize(3);
+  const std::array<std::uint32_t, 3> three{0, 1, 2};
+  EXPECT_THAT(nets_of_gpus(nccl_paths(block, {}, three)), ElementsAre(0, 1, 2));
+}
+
 TEST(NcclNics, no_network_is_no_choice) {
   Block block = hgx_host();
   block.nics.clear();

@@ -62,6 +62,22 @@ TEST(NcclPaths, without_gpudirect_over_c2c_a_nic_below_grace_is_reached_through_
   EXPECT_FALSE(paths.to_net(0, 0).gpudirect_receive);
 }
 
+TEST(NcclPaths, without_pxn_over_c2c_a_nic_below_the_other_grace_has_no_relay) {
+  NcclSettings settings;
+  settings.pxn_c2c = false;
+  const NcclPaths paths = nccl_paths(gb200_rack(1), settings);
+  EXPECT_EQ(shown(paths.to_net(0, 0).send), "P2C 480");
+  EXPECT_EQ(shown(paths.to_net(0, 2).send), "SYS 60");
+}
+
+TEST(NcclPaths, a_nic_below_the_other_grace_is_not_p2c_even_if_there_is_none_nearer) {
+  Block block = gb200_rack(1);
+  block.nics.erase(block.nics.begin(), block.nics.begin() + 2);
+  const NcclPaths paths = nccl_paths(block);
+  EXPECT_EQ(shown(paths.to_net(0, 0).receive), "SYS 60");
+  EXPECT_EQ(shown(paths.to_net(2, 0).receive), "P2C 480");
+}
+
 TEST(NcclPaths, gpudirect_is_refused_by_gpu_or_device_or_level_and_then_leads_through_the_cpu) {
   Block gpu_off = hgx_host(), net_off = hgx_host();
   gpu_off.gpus[0].gpudirect = false;
@@ -130,6 +146,19 @@ TEST(NcclPaths, nvlink_leads_through_one_gpu_and_never_through_two) {
   settings.nvb = false;
   EXPECT_EQ(shown(nccl_paths(row_of_gpus(4), settings).between(0, 2)), "PHB 480");
   EXPECT_FALSE(all_joined_by_nvlink(paths));
+}
+
+TEST(NcclPaths, nvlink_leads_through_a_switch_or_through_a_gpu_and_never_through_both) {
+  BlockBuilder builder("one beside the switch");
+  const auto cpu = builder.vertex(VertexKind::cpu), chip = builder.vertex(VertexKind::nvswitch);
+  const auto first = builder.gpu(), second = builder.gpu(), beside = builder.gpu();
+  for (const auto gpu : {first, second, beside}) builder.wire(WireKind::pcie, gpu, cpu, 63);
+  for (const auto gpu : {first, second}) builder.wire(WireKind::nvlink, gpu, chip, 100, 4);
+  builder.wire(WireKind::nvlink, second, beside, 100, 4);
+  const NcclPaths paths = nccl_paths(builder.block);
+  EXPECT_EQ(shown(paths.between(0, 1)), "NVL 824");
+  EXPECT_EQ(shown(paths.between(1, 2)), "NVL 824");
+  EXPECT_EQ(shown(paths.between(0, 2)), "PHB 480");
 }
 
 TEST(NcclPaths, two_gpus_of_an_amd_host_exchange_past_its_memory_and_three_or_those_of_intel_do_not) {
