@@ -1,10 +1,10 @@
 #pragma once
-// Which NIC a GPU uses, as NCCL chooses: the nearest by the kind of path; among equally near ones those of the
-// list L (in NIC order), the GPU takes number i = dev mod (GPUs that share L[0]), with i bit-reversed where
-// |L| is a power of two. One NIC beside each GPU: its own. Two GPUs and two NICs below one switch: one each.
-// A virtual machine that shows all NICs equally near: 0, 4, 2, 6, 1, 5, 3, 7.
+// Which NIC a GPU uses, as NCCL chooses without PXN (nccl_nics.hpp has the rule): the NIC with the highest
+// path bandwidth, then the best kind of path; equally near ones are dealt out. One NIC beside each GPU: its
+// own. Two GPUs and two NICs below one switch: one each. A virtual machine that shows all eight equally near:
+// 0, 4, 2, 6, 1, 5, 3, 7.
 // Invariant: the NIC is on the GPU's own host and plugged in; BlockGpu::nic overrules the choice where that
-// NIC is plugged in. Source: NCCL 2.30.7, restated in docs/nccl-rules.md.
+// NIC is plugged in; GPUDirect does not matter for it.
 
 #include <cstdint>
 #include <optional>
