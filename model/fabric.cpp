@@ -59,7 +59,7 @@ struct Fabric::State {
   std::optional<Crossing> crossing(GpuId from, GpuId to) const;
   std::optional<std::vector<LinkId>> route(GpuId from, GpuId to) const;
   /// What joins a GPU to its host: PCIe, C2C.
-  Bandwidth host_rate(const Placed& placed, std::uint32_t gpu, bool out) const;
+  std::vector<LinkId> host_links(const Placed& placed, std::uint32_t gpu, bool out) const;
   std::string name(GpuId gpu) const;
 
   Topology topology_;
@@ -190,13 +190,16 @@ std::optional<std::vector<LinkId>> Fabric::State::route(GpuId from, GpuId to) co
   return route;
 }
 
-Bandwidth Fabric::State::host_rate(const Placed& placed, std::uint32_t gpu, bool out) const {
-  const std::uint32_t vertex = block(placed).gpus[gpu].vertex;
-  Bandwidth sum;
-  for (const BlockWire& wire : block(placed).wires) {
-    if (wire.kind != WireKind::nvlink && (out ? wire.from : wire.to) == vertex) sum += wire.rate;
+std::vector<LinkId> Fabric::State::host_links(const Placed& placed, std::uint32_t gpu, bool out) const {
+  const Block& block = this->block(placed);
+  const std::uint32_t vertex = block.gpus[gpu].vertex;
+  std::vector<LinkId> links;
+  for (std::size_t w = 0; w < block.wires.size(); ++w) {
+    const BlockWire& wire = block.wires[w];
+    if (wire.kind == WireKind::nvlink || (out ? wire.from : wire.to) != vertex) continue;
+    links.push_back({placed.link + block_links_[placed.type].of_wire[w]});
   }
-  return sum;
+  return links;
 }
 
 std::string Fabric::State::name(GpuId gpu) const {
@@ -274,17 +277,17 @@ std::optional<LinkId> Fabric::nic_in(GpuId gpu) const {
   return nic ? placed_link(at.link, state_->block_links_[at.type].nic[*nic].in) : std::nullopt;
 }
 
-Bandwidth Fabric::exit_rate(GpuId gpu, bool out) const {
+std::vector<LinkId> Fabric::exit_links(GpuId gpu, bool out) const {
   const Placed& at = state_->at(gpu);
   const BlockRoutes& routes = state_->routes_[at.routes];
   const std::uint32_t local = gpu.value - at.gpu;
   const std::size_t gpus = routes.nic.size();
   for (std::size_t other = 0; other < gpus; ++other) {
     const std::size_t pair = out ? local * gpus + other : other * gpus + local;
-    if (routes.inside[pair] && routes.over_nvlink[pair] == 0) return state_->host_rate(at, local, out);
+    if (routes.inside[pair] && routes.over_nvlink[pair] == 0) return state_->host_links(at, local, out);
   }
   const std::optional<LinkId> nic = out ? nic_out(gpu) : nic_in(gpu);
-  return nic ? state_->links_[nic->index()].nominal : Bandwidth{0};
+  return nic ? std::vector{*nic} : std::vector<LinkId>{};
 }
 
 bool Fabric::reachable(GpuId from, GpuId to) const { return state_->route(from, to).has_value(); }

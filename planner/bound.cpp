@@ -1,8 +1,10 @@
 #include "planner/bound.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -144,7 +146,13 @@ class Counter {
 /// Port rates and cuts of the fabric.
 class Ports {
  public:
-  explicit Ports(const Refit& refit) : refit_(refit), usable_(refit.fabric.gpu_count(), 1) {
+  explicit Ports(const Refit& refit)
+      : refit_(refit), usable_(refit.fabric.gpu_count(), 1), counted_(refit.fabric.links().size(), 0) {
+    for (const bool out : {false, true}) {
+      for (std::uint32_t gpu = 0; gpu < usable_.size(); ++gpu) {
+        exits_[out].push_back(refit.fabric.exit_links(GpuId{gpu}, out));
+      }
+    }
     if (refit.settings.relay == Relay::members) {  // GPUs outside both sides do not take part
       std::fill(usable_.begin(), usable_.end(), 0);
       for (const RefitEntry& entry : refit.tensors) {
@@ -155,22 +163,29 @@ class Ports {
     }
   }
 
-  Bandwidth nic(std::size_t gpu, bool out) const {
-    return refit_.fabric.exit_rate(GpuId{static_cast<std::uint32_t>(gpu)}, out);
+  /// What leaves a GPU's domain there: its NIC, or its wires to a host that other domains share.
+  Bandwidth exit(std::size_t gpu, bool out) const {
+    Bandwidth sum;
+    for (const LinkId link : exits_[out][gpu]) sum += rate(link);
+    return sum;
   }
   Bandwidth nvlink(std::size_t gpu, bool out) const {
     const GpuId id{static_cast<std::uint32_t>(gpu)};
     const auto link = out ? refit_.fabric.nvlink_out(id) : refit_.fabric.nvlink_in(id);
     return link ? rate(*link) : Bandwidth{0};
   }
-  /// NICs of the chosen domains towards the others: what either side of the cut can pass.
-  Bandwidth cut(const std::vector<char>& inside, bool out) const {
+  /// Exits of the chosen domains towards the others: what either side of the cut can pass. GPUs may share a
+  /// NIC, which counts once.
+  Bandwidth cut(const std::vector<char>& inside, bool out) {
     Bandwidth from, to;
+    ++cut_;
     for (std::size_t gpu = 0; gpu < usable_.size(); ++gpu) {
       if (usable_[gpu] == 0) continue;
       const std::size_t home = refit_.fabric.domain_of(GpuId{static_cast<std::uint32_t>(gpu)}).index();
       const bool sends = (inside[home] != 0) == out;
-      (sends ? from : to) += nic(gpu, sends);
+      for (const LinkId link : exits_[sends][gpu]) {
+        if (std::exchange(counted_[link.index()], cut_) != cut_) (sends ? from : to) += rate(link);
+      }
     }
     return std::min(from, to);
   }
@@ -181,6 +196,9 @@ class Ports {
 
   const Refit& refit_;
   std::vector<char> usable_;
+  std::array<std::vector<std::vector<LinkId>>, 2> exits_;  // into, out of; per GPU
+  std::vector<std::uint32_t> counted_;                     // per link: the cut that counted it last
+  std::uint32_t cut_ = 0;
 };
 
 void consider(LowerBound& best, Bytes bytes, Bandwidth capacity, bool nvlink_only, std::string_view what) {
@@ -203,11 +221,11 @@ void consider(LowerBound& best, Bytes bytes, Bandwidth capacity, bool nvlink_onl
 
 void consider_gpus(LowerBound& best, const Crossings& sum, const Ports& ports) {
   for (std::size_t g = 0; g < sum.gpu_in.size(); ++g) {
-    consider(best, sum.gpu_in[g], ports.nic(g, false) + ports.nvlink(g, false), false,
+    consider(best, sum.gpu_in[g], ports.exit(g, false) + ports.nvlink(g, false), false,
              fmt::format("into GPU {}", g));
     consider(best, sum.gpu_in_nvlink[g], ports.nvlink(g, false), true,
              fmt::format("into GPU {} over NVLink", g));
-    consider(best, sum.gpu_out[g], ports.nic(g, true) + ports.nvlink(g, true), false,
+    consider(best, sum.gpu_out[g], ports.exit(g, true) + ports.nvlink(g, true), false,
              fmt::format("out of GPU {}", g));
   }
 }
@@ -216,7 +234,7 @@ void consider_gpus(LowerBound& best, const Crossings& sum, const Ports& ports) {
 
 LowerBound lower_bound(const Refit& refit) {
   const Crossings sum = Counter(refit).run();
-  const Ports ports(refit);
+  Ports ports(refit);
   LowerBound best;
   std::vector<char> inside(refit.fabric.domain_count());
   for (std::size_t d = 0; d < inside.size(); ++d) {

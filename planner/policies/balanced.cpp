@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 
 #include "planner/bound.hpp"
@@ -41,11 +42,15 @@ double stage_capacity(const Refit& refit, int stage) {
     }
   }
   double capacity = 0;
+  std::set<LinkId> counted;  // GPUs may share a NIC
   for (std::uint32_t g = 0; g < refit.fabric.gpu_count(); ++g) {
     const std::size_t domain = refit.fabric.domain_of(GpuId{g}).index();
     if (own[domain] == 0) continue;
     const auto share = static_cast<double>(own[domain]) / static_cast<double>(own[domain] + others[domain]);
-    capacity += share * static_cast<double>(refit.fabric.exit_rate(GpuId{g}, true).value);
+    for (const LinkId link : refit.fabric.exit_links(GpuId{g}, true)) {
+      if (!counted.insert(link).second) continue;
+      capacity += share * static_cast<double>(refit.fabric.links()[link.index()].nominal.value);
+    }
   }
   return capacity;
 }
