@@ -96,7 +96,13 @@ class ListingReader {
       : lines_(text), file_(file), findings_(findings) {}
 
   IbListing read() {
-    for (std::string_view line; lines_.next(line);) read_line(line);
+    for (std::string_view line; lines_.next(line);) {
+      if (lines_.at_cut_line()) {
+        read_cut_line(line);
+      } else {
+        read_line(line);
+      }
+    }
     report_cut();
     return std::move(listing_);
   }
@@ -112,6 +118,7 @@ class ListingReader {
   }
   std::uint32_t device_of(const Name& name);
   void read_line(std::string_view line);
+  void read_cut_line(std::string_view line);
   void read_section(Cursor cursor, IbKind kind);
   void read_link(Cursor cursor);
   std::uint32_t read_port(Cursor& cursor) const;
@@ -151,6 +158,16 @@ void ListingReader::read_line(std::string_view line) {
   if (assignment || content.starts_with("Chassis")) return;
   refuse(fmt::format("\"{}\"", printable(content)),
          "Switch, Ca, Rt, [port], a value such as devid=0xd2f2, # or nothing");
+}
+
+/// A listing may end in the middle of a line.
+void ListingReader::read_cut_line(std::string_view line) {
+  try {
+    read_line(line);
+  } catch (const InputError& error) {
+    findings_.add("last-line-cut",
+                  fmt::format("line {} ends early and is left out: {}", lines_.number(), error.message()));
+  }
 }
 
 /// Switch 65 "S-2c5eab0300b87b40"  # "name" enhanced port 0 lid 73 lmc 0

@@ -34,10 +34,13 @@ class TextLines {
   explicit TextLines(std::string_view text) : rest_(text) {}
   bool next(std::string_view& line);
   int number() const { return number_; }
+  /// Whether the line last read is the end of the text, without a line break.
+  bool at_cut_line() const { return cut_; }
 
  private:
   std::string_view rest_;
   int number_ = 0;
+  bool cut_ = false;
 };
 
 /// InputError for a text of more than max_topology_bytes.
