@@ -218,7 +218,7 @@ void ListingReader::read_link(Cursor cursor) {
   Speed speed;
   if (!words.empty()) {
     const auto said = parse_speed(words.back());
-    if (!said && words.back().find_first_of("x") != std::string_view::npos && words.back().ends_with("DR"))
+    if (!said && words.back().find('x') != std::string_view::npos && words.back().ends_with("DR"))
       refuse(fmt::format("the rate \"{}\"", printable(words.back())), "1x, 2x, 4x, 8x or 12x SDR to XDR");
     speed = said.value_or(Speed{});
   }
