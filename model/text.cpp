@@ -4,6 +4,8 @@
 #include <array>
 #include <fstream>
 
+#include <fmt/format.h>
+
 #include "model/error.hpp"
 #include "model/units.hpp"
 
@@ -89,7 +91,7 @@ std::vector<std::string_view> closest_first(std::string_view word, std::vector<s
   return words;
 }
 
-std::string read_text_file(const std::filesystem::path& file) {
+std::string read_text_file(const std::filesystem::path& file, std::size_t most) {
   const Location where{printable(file.string(), 4096), 0, {}};
   std::error_code code;
   const auto type = std::filesystem::status(file, code).type();
@@ -100,12 +102,15 @@ std::string read_text_file(const std::filesystem::path& file) {
   if (!stream) throw InputError(where, "a file that cannot be opened", "a readable file");
   std::string text;
   std::array<char, 1 << 14> block{};
-  while (text.size() <= max_text_bytes && stream.good()) {
+  while (text.size() <= most && stream.good()) {
     stream.read(block.data(), block.size());
     text.append(block.data(), to_size(stream.gcount()));
   }
   if (stream.bad()) throw InputError(where, "a file that cannot be read", "a readable file");
-  if (text.size() > max_text_bytes) throw InputError(where, "more than 4 MiB", "at most 4 MiB");
+  if (text.size() > most) {
+    throw InputError(where, fmt::format("more than {} MiB", most >> 20),
+                     fmt::format("at most {} MiB", most >> 20));
+  }
   return text;
 }
 

@@ -20,8 +20,8 @@ std::string printable(std::string_view text, std::size_t most = 80);
 
 inline constexpr std::size_t max_text_bytes = std::size_t{4} << 20;
 
-/// The content of a file of at most max_text_bytes; InputError when it cannot be read.
-std::string read_text_file(const std::filesystem::path& file);
+/// The content of a file of at most `most` bytes; InputError when it cannot be read.
+std::string read_text_file(const std::filesystem::path& file, std::size_t most = max_text_bytes);
 
 /// The words by edit distance from `word`, closest first; ties keep their order.
 std::vector<std::string_view> closest_first(std::string_view word, std::vector<std::string_view> words);
