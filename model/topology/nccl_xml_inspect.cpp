@@ -29,7 +29,10 @@ class Inspection {
       : system_(system), block_(block), below_(block.vertices.size()) {}
 
   void inspect() {
-    for (const NcclItem& item : system_.items) present_.insert({item.host, item.kind});
+    for (const NcclItem& item : system_.items) {
+      present_.insert({item.host, item.kind});
+      if (item.kind == VertexKind::nic && item.gdr) gdr_hosts_.insert(item.host);
+    }
     for (std::uint32_t h = 0; h < system_.hosts.size(); ++h) inspect_host(h);
     inspect_bridges();
     inspect_nvlink();
@@ -87,7 +90,8 @@ class Inspection {
       const NcclItem& above = system_.items[parent];
       if (above.kind != VertexKind::pcie_switch) continue;
       if (item.kind == VertexKind::pcie_switch && flattens(above, item)) flat.insert(parent);
-      if (item.id != above.id && item.rate.value > above.rate.value) slow.insert(parent);
+      const bool is_virtual = above.rate == gigabytes_per_second(0.25);  // reported as such
+      if (!is_virtual && item.id != above.id && item.rate.value > above.rate.value) slow.insert(parent);
     }
     for (const std::uint32_t i : flat)
       find("nccl-flattens", i, "a switch of two levels, which NCCL plans with as one; here both stand");
@@ -162,9 +166,12 @@ class Inspection {
       const std::optional<std::uint32_t> at = meeting_point(gpu.vertex);
       const bool gdr = system_.items[gpu.vertex].gdr;
       if (!gdr) find("gpudirect-off", gpu.vertex, "GPUDirect is off: network traffic passes host memory");
-      if (!at) continue;
-      meetings[*at].push_back(gpu.vertex);
-      if (gdr && !below_[*at].gdr) {
+      if (at)
+        meetings[*at].push_back(gpu.vertex);
+      else if (present_.contains({system_.items[gpu.vertex].host, VertexKind::nic}))
+        find("nic-far", gpu.vertex, "no NIC below its CPU; network traffic crosses CPUs");
+      const bool near_gdr = at ? below_[*at].gdr : gdr_hosts_.contains(system_.items[gpu.vertex].host);
+      if (gdr && !near_gdr && present_.contains({system_.items[gpu.vertex].host, VertexKind::nic})) {
         gpu.gpudirect = false;
         find("gpudirect-off-nic", gpu.vertex,
              "no near NIC has GPUDirect: network traffic passes host memory");
@@ -223,6 +230,7 @@ class Inspection {
   NcclSystem& system_;
   Block& block_;
   std::vector<Below> below_;
+  std::set<std::uint32_t> gdr_hosts_;                       // with a NIC that has GPUDirect
   std::set<std::pair<std::uint32_t, VertexKind>> present_;  // kinds by host
 };
 
