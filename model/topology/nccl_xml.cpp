@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -94,7 +95,7 @@ void add_peers(NcclSystem& system, Block& block) {
   for (std::uint32_t i = 0; i < system.items.size(); ++i)
     if (const NcclItem& item = system.items[i]; item.kind == VertexKind::pcie_switch && item.id)
       switches.emplace(std::pair(item.host, *item.id), i);
-  std::map<std::pair<std::uint32_t, std::uint32_t>, bool> joined;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> records, joined;
   for (std::uint32_t i = 0; i < system.items.size(); ++i) {
     NcclItem& item = system.items[i];
     std::string& kept = block.vertices[i].attributes["pcilink.target"];
@@ -104,8 +105,9 @@ void add_peers(NcclSystem& system, Block& block) {
         system.findings.add("pcilink-unlisted", item.label, "a pcilink to no other switch of the file");
         continue;
       }
-      if (!joined.emplace(std::minmax(i, found->second), true).second) continue;
+      if (!records.emplace(i, found->second).second) continue;
       kept += (kept.empty() ? "" : " ") + system.items[found->second].label;
+      if (!joined.insert(std::minmax(i, found->second)).second) continue;
       add_both_ways(block, {i, found->second, WireKind::pcie, 1, {}, Evidence::file});
       system.findings.add("pcilink-rate-unknown", item.label, "a pcilink, for which the file has no rate");
     }
