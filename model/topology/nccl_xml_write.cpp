@@ -62,6 +62,8 @@ class Writer {
     for (const BlockWire& wire : block_.wires)
       if (wire.kind != WireKind::pcie) wires_[wire.from].push_back(&wire);
     name_devices();
+    number_devices(VertexKind::gpu, "gpu.");
+    number_devices(VertexKind::nic, "net.");
   }
 
   WrittenXml write() {
@@ -114,6 +116,15 @@ class Writer {
     }
     for (std::uint32_t v = 0; v < block_.vertices.size(); ++v)
       if (kind(v) == VertexKind::nvswitch) result_.chips[v] = busids_[v];
+  }
+
+  /// In the order of vertices, behind those that have a number: by it they are sorted when read again.
+  void number_devices(VertexKind of, const std::string& prefix) {
+    std::int64_t next = 0;
+    for (std::uint32_t v = 0; v < block_.vertices.size(); ++v)
+      if (kind(v) == of) next = std::max(next, c_integer(attribute(v, prefix + "dev")).value_or(-1) + 1);
+    for (std::uint32_t v = 0; v < block_.vertices.size(); ++v)
+      if (kind(v) == of && !has_any(at(v), prefix)) devs_[v] = next++;
   }
 
   /// The address of a GPU, or of the package that it is half of.
@@ -281,18 +292,11 @@ class Writer {
     return changes;
   }
 
-  std::string next_dev(VertexKind of, const std::string& key) {
-    std::int64_t& next = next_dev_[of];
-    for (std::uint32_t v = 0; next == 0 && v < block_.vertices.size(); ++v)
-      if (kind(v) == of) next = std::max(next, c_integer(attribute(v, key)).value_or(-1) + 1);
-    return std::to_string(next++);
-  }
-
   void write_gpu(std::uint32_t v) {
     std::map<std::string, std::string> changes;
     const auto links = wires_.find(v);
     if (!has_any(at(v), "gpu.")) {
-      changes["dev"] = changes["rank"] = next_dev(VertexKind::gpu, "gpu.dev");
+      changes["dev"] = changes["rank"] = std::to_string(devs_.at(v));
       changes["sm"] = std::to_string(invent_sm(v));
       changes["gdr"] = gpus_.at(v)->gpudirect ? "1" : "0";
     }
@@ -373,7 +377,7 @@ class Writer {
     const BlockNic& nic = *nics_.at(v);
     std::map<std::string, std::string> changes;
     if (!has_any(at(v), "net.")) {
-      const std::string dev = next_dev(VertexKind::nic, "net.dev");
+      const std::string dev = std::to_string(devs_.at(v));
       changes = {{"name", is_address(v) ? "mlx5_" + dev : at(v).label},
                  {"dev", dev},
                  {"port", "1"},
@@ -398,7 +402,7 @@ class Writer {
   std::map<std::uint32_t, const BlockNic*> nics_{};
   std::map<std::uint32_t, std::vector<const BlockWire*>> wires_{};
   std::map<std::uint32_t, std::string> busids_{};
-  std::map<VertexKind, std::int64_t> next_dev_{};
+  std::map<std::uint32_t, std::int64_t> devs_{};  // invented ones
   std::size_t elements_ = 0, depth_ = 0;
 };
 

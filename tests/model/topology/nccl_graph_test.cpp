@@ -17,9 +17,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::string graph(const std::string& attributes, const std::string& channels = "") {
-  return fmt::format("<graphs version=\"1\">\n<graph id=\"0\" pattern=\"4\" {} typeintra=\"NVL\" "
-                     "typeinter=\"PIX\">{}</graph></graphs>",
-                     attributes, channels);
+  return fmt::format(
+      "<graphs version=\"1\">\n<graph id=\"0\" pattern=\"4\" {} typeintra=\"NVL\" "
+      "typeinter=\"PIX\">{}</graph></graphs>",
+      attributes, channels);
 }
 
 std::vector<std::string> codes(const std::string& text) {
@@ -44,10 +45,11 @@ NcclGraphFile published(const std::string& name) {
 }
 
 TEST(NcclGraph, devices_are_hexadecimal_whatever_they_look_like) {
-  const auto file = read_nccl_graph(
-      graph("nchannels='1'", "<channel><net dev='10'/><gpu dev='10' rank='10'/><gpu dev='0x100000000000011'/>"
-                             "<net dev='0xa'/></channel>"),
-      "g.xml");
+  const auto file =
+      read_nccl_graph(graph("nchannels='1'",
+                            "<channel><net dev='10'/><gpu dev='10' rank='10'/><gpu dev='0x100000000000011'/>"
+                            "<net dev='0xa'/></channel>"),
+                      "g.xml");
   const auto& stops = file.graphs.at(0).channels.at(0);
   ASSERT_EQ(stops.size(), 4U);
   EXPECT_TRUE(stops[0].net);
@@ -96,7 +98,8 @@ TEST(NcclGraph, what_cannot_be_read_is_refused_with_line_and_attribute) {
   EXPECT_THAT(message("<graphs><graph id='0'/>\n<graph id='0'/></graphs>"), HasSubstr("g.xml:2: graph.id"));
   EXPECT_THAT(message(graph("speedintra='12,5'")), HasSubstr("g.xml:2: graph.speedintra: found '12,5'"));
   EXPECT_THAT(message(graph("speedintra='1e2'")), HasSubstr("graph.speedintra"));
-  EXPECT_THAT(message(graph("nchannels='1'", "<channel>\n<gpu dev='1g'/></channel>")), HasSubstr("g.xml:3: gpu.dev"));
+  EXPECT_THAT(message(graph("nchannels='1'", "<channel>\n<gpu dev='1g'/></channel>")),
+              HasSubstr("g.xml:3: gpu.dev"));
   EXPECT_THAT(message(graph("nchannels='1'", "<channel><gpu/></channel>")), HasSubstr("gpu.dev"));
   EXPECT_EQ(message(graph("speedintra='12.5'", "<channel><gpu dev='1f'/></channel>")), "accepted");
 }

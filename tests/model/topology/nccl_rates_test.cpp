@@ -39,8 +39,15 @@ TEST(NcclRates, pcie_words_lead_back_to_their_rate) {
 }
 
 TEST(NcclRates, nvlink_rates_follow_the_compute_capability) {
-  for (const auto& [sm, rate] : {std::pair(60, 20.0), {70, 25.0}, {80, 25.0}, {86, 14.0625}, {89, 25.0},
-                                 {90, 25.0}, {100, 50.0}, {103, 50.0}, {121, 50.0}})
+  for (const auto& [sm, rate] : {std::pair(60, 20.0),
+                                 {70, 25.0},
+                                 {80, 25.0},
+                                 {86, 14.0625},
+                                 {89, 25.0},
+                                 {90, 25.0},
+                                 {100, 50.0},
+                                 {103, 50.0},
+                                 {121, 50.0}})
     EXPECT_EQ(nvlink_rate(sm), gb(rate)) << sm;
   EXPECT_EQ(nvlink_rate(52), std::nullopt);
   EXPECT_EQ(nvlink_sm(gb(25)), 90);

@@ -1,9 +1,9 @@
 #include "model/topology/nccl_xml_document.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <fmt/format.h>
 
 #include "model/topology/importers.hpp"
 
@@ -55,8 +55,10 @@ TEST(NcclXmlDocument, numbers_are_refused_with_line_and_attribute) {
                                  {"system", 1});
   const auto message_of = [&](const char* name, bool decimal) {
     try {
-      if (decimal) document.decimal(document.root(), name, 100);
-      else document.integer(document.root(), name, 0, 20);
+      if (decimal)
+        document.decimal(document.root(), name, 100);
+      else
+        document.integer(document.root(), name, 0, 20);
       return std::string("accepted");
     } catch (const InputError& error) {
       return std::string(error.what());
@@ -72,8 +74,9 @@ TEST(NcclXmlDocument, numbers_are_refused_with_line_and_attribute) {
 }
 
 TEST(NcclXmlDocument, comments_declarations_and_blank_lines_are_passed_over) {
-  EXPECT_EQ(message("\n<?xml version='1.0'?><!-- a --><system><!-- b --><a/> <!-- c --></system><!-- d -->\n"),
-            "accepted");
+  EXPECT_EQ(
+      message("\n<?xml version='1.0'?><!-- a --><system><!-- b --><a/> <!-- c --></system><!-- d -->\n"),
+      "accepted");
 }
 
 TEST(NcclXmlDocument, entities_are_never_expanded) {
@@ -85,8 +88,9 @@ TEST(NcclXmlDocument, entities_are_never_expanded) {
 }
 
 TEST(NcclXmlDocument, the_root_is_the_expected_one_and_alone) {
-  EXPECT_EQ(message("<pci busid='1'/>"), "a.xml:1: found root element 'pci'; allowed: a whole file, whose "
-                                         "root element is system");
+  EXPECT_EQ(message("<pci busid='1'/>"),
+            "a.xml:1: found root element 'pci'; allowed: a whole file, whose "
+            "root element is system");
   EXPECT_THAT(message("<system/>\n<system/>"), HasSubstr("a.xml:2: found a second root element"));
   EXPECT_THAT(message(""), HasSubstr("allowed: XML whose root is system"));
   EXPECT_THAT(message("text"), HasSubstr("allowed: XML whose root is system"));
@@ -96,7 +100,8 @@ TEST(NcclXmlDocument, the_root_is_the_expected_one_and_alone) {
 TEST(NcclXmlDocument, broken_xml_is_refused_with_its_line) {
   EXPECT_THAT(message("<system>\n<a>\n</system>"), HasSubstr("a.xml:3: found no XML"));
   EXPECT_THAT(message("<system>\n<a/>"), HasSubstr("found no XML"));
-  EXPECT_THAT(message(std::string_view("<system>\n\0</system>", 18)), HasSubstr("a.xml:2: found a zero byte"));
+  EXPECT_THAT(message(std::string_view("<system>\n\0</system>", 18)),
+              HasSubstr("a.xml:2: found a zero byte"));
   EXPECT_THAT(message("<system a='1' a='2'/>"), HasSubstr("system.a: found a second value"));
   EXPECT_THAT(message("<system a='\x01'/>"), HasSubstr("printable"));
   EXPECT_THAT(message("<system a='" + std::string(256, 'x') + "'/>"), HasSubstr("256 characters"));
@@ -107,7 +112,8 @@ TEST(NcclXmlDocument, attributes_and_elements_are_bounded) {
   std::string sixteen = "<system";
   for (int i = 0; i < 16; ++i) sixteen += fmt::format(" a{}=''", i);
   EXPECT_EQ(message(sixteen + "/>"), "accepted");
-  EXPECT_THAT(message(sixteen + " b=''/>"), HasSubstr("system.b: found one more attribute; allowed: at most 16"));
+  EXPECT_THAT(message(sixteen + " b=''/>"),
+              HasSubstr("system.b: found one more attribute; allowed: at most 16"));
   EXPECT_EQ(message("<system><a/><a/></system>", 3), "accepted");
   EXPECT_THAT(message("<system><a/>\n<a/></system>", 2), HasSubstr("a.xml:2: found more than 2 elements"));
 }
@@ -120,7 +126,8 @@ TEST(NcclXmlDocument, depth_is_bounded_without_recursion) {
 }
 
 TEST(NcclXmlDocument, the_size_is_bounded) {
-  EXPECT_THAT(message("<system/>" + std::string(max_topology_bytes, ' ')), HasSubstr("allowed: at most 67108864"));
+  EXPECT_THAT(message("<system/>" + std::string(max_topology_bytes, ' ')),
+              HasSubstr("allowed: at most 67108864"));
   std::string attributes = "<system";
   for (int i = 0; i < 1'100'000; ++i) attributes += " a=''";
   EXPECT_THAT(message(attributes + "/>"), HasSubstr("'='"));
