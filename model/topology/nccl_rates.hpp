@@ -1,11 +1,11 @@
 #pragma once
 // The words of NCCL's XML that stand for rates, both ways: PCIe generations, NVLink generations by compute
 // capability, CPU types by what NCCL plans between two of them.
-// Invariant: rates are nominal and per direction, save those between CPUs, which are NCCL's planning values; a
-// text that names no rate gives nullopt. rate = x16 rate * width / 16, in whole bytes per second.
-// Constants: PCIe x16 4, 8, 15.75, 31.5, 63, 121 GB/s (generations 1 to 6, after line coding, as PCI-SIG and
-// vendors quote them); NVLink 20, 25, 25, 50 GB/s per link (generations 1, 2 to 4, 5; vendor), 14.0625 on
-// sm86; between CPUs: NCCL 2.30.7. docs/topology-files.md has the tables.
+// Invariant: rates are nominal and per direction, save those between CPUs, which are NCCL's planning
+// values; a text that names no rate gives nullopt. rate = x16 rate * width / 16, in whole bytes per second.
+// Constants: PCIe x16 4, 8, 15.75, 31.5, 63, 121 GB/s (generations 1 to 6, after line coding, as PCI-SIG
+// and vendors quote them); NVLink 20, 25, 25, 50 GB/s per link (generations 1, 2 to 4, 5; vendor), 14.0625
+// on sm86; between CPUs: NCCL 2.30.7. docs/topology-files.md has the tables.
 
 #include <cstdint>
 #include <optional>

@@ -12,8 +12,8 @@
 namespace isthmus {
 namespace {
 
-// A tag is two or more of '<' or '='; eight for each element that any reader accepts bounds the parser's memory
-// to some tens of MB.
+// A tag is two or more of '<' or '='; eight for each element that any reader accepts bounds the parser's
+// memory to some tens of MB.
 constexpr std::ptrdiff_t max_tags = 1 << 19;
 constexpr std::ptrdiff_t max_equals = 1 << 20;
 

@@ -1,7 +1,7 @@
 #pragma once
 // A parsed XML text of NCCL's, with its attributes as checked values: system files and graph files.
-// Invariants: the text is read literally (NCCL knows no entities), comments are gone; the first element is the
-// expected root and the only one; the tree is at most max_xml_depth deep and within the given number of
+// Invariants: the text is read literally (NCCL knows no entities), comments are gone; the first element is
+// the expected root and the only one; the tree is at most max_xml_depth deep and within the given number of
 // elements; whatever is refused is an InputError with file, line and attribute. Memory is bounded before
 // parsing: by the number of '<' and '=' in the text.
 

@@ -1,10 +1,11 @@
 #pragma once
-// Internal to model/topology/nccl_xml*.cpp: an NCCL system XML as a list of items, one per vertex, in the order
-// of the file, before NVLink is matched and vertices get their order.
-// Invariants: a parent stands before its children; a CPU has none; every other item has at least one, and only
-// a NIC that the file repeats under several CPUs has more. A `pci` with one `gpu`, or one `nic` of one `net`,
-// is one item with the attributes of both; a `pci` with several (a split GPU, a card of two ports) is an item
-// of its own, so that what they share counts once. Attributes go by element and name: "pci.busid", "gpu.sm".
+// Internal to model/topology/nccl_xml*.cpp: an NCCL system XML as a list of items, one per vertex, in the
+// order of the file, before NVLink is matched and vertices get their order.
+// Invariants: a parent stands before its children; a CPU has none; every other item has at least one, and
+// only a NIC that the file repeats under several CPUs has more. A `pci` with one `gpu`, or one `nic` of one
+// `net`, is one item with the attributes of both; a `pci` with several (a split GPU, a card of two ports)
+// is an item of its own, so that what they share counts once. Attributes go by element and name:
+// "pci.busid", "gpu.sm".
 
 #include <cstdint>
 #include <map>
@@ -86,8 +87,8 @@ bool is_hidden_switch(std::string_view busid);
 
 NcclSystem read_nccl_items(std::string_view text, const std::string& file);
 
-/// Puts the items into the order of vertices: host by host, first GPUs by dev, then NICs by dev, then the rest
-/// as the file has it. Where dev is missing or equal, the busid decides.
+/// Puts the items into the order of vertices: host by host, first GPUs by dev, then NICs by dev, then the
+/// rest as the file has it. Where dev is missing or equal, the busid decides.
 void sort_items(NcclSystem& system);
 
 // The items are the block's vertices from here on, in the same order.

@@ -1,7 +1,8 @@
 #pragma once
 // Internal to model/topology/nccl_xml_writer*.cpp: a written file, and how its devices map to vertices.
-// Invariant: `others` holds every CPU and PCIe switch once, in the order of the file; GPUs and NICs keep their
-// own order when read again, as NVSwitches do by address. first_difference judges what was read again.
+// Invariant: `others` holds every CPU and PCIe switch once, in the order of the file; GPUs and NICs keep
+// their own order when read again, as NVSwitches do by address. first_difference judges what was read
+// again.
 
 #include <cstdint>
 #include <map>

@@ -1,5 +1,5 @@
-// NCCL's system XML. What was read keeps the invariants of a topology; what is written of it reads as the same
-// topology again, and is written the same.
+// NCCL's system XML. What was read keeps the invariants of a topology; what is written of it reads as the
+// same topology again, and is written the same.
 
 #include <algorithm>
 

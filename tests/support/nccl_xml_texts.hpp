@@ -1,6 +1,7 @@
 #pragma once
-// Small system XML files, for tests of the reader and the writer: each is one host with one trait of the
-// formats in docs/topology-files.md. Written for these tests; addresses and names are invented.
+// Small system XML files, for tests of the reader and the writer. A file is put together from its elements,
+// so that each test shows only the trait that it is about.
+// Invariant: all values are well-formed; addresses, names and guids are invented.
 
 #include <string>
 
