@@ -104,17 +104,18 @@ class Nvlinks {
   }
 
   void add_between_gpus() {
-    for (const auto& [ends, count] : between_gpus_) {
+    const auto records = between_gpus_;
+    for (const auto& [ends, count] : records) {
       const auto [from, to] = ends;
-      const auto back = between_gpus_.find({to, from});
-      if (back != between_gpus_.end() && back->second != count)
+      const auto back = between_gpus_.emplace(std::pair(to, from), count).first;
+      if (!records.contains({to, from}))
+        find("nvlink-one-sided", from,
+             "NVLink to a GPU that does not list it; NCCL would use one direction only");
+      else if (back->second != count)
         find("nvlink-counts-differ", from, "counts its NVLinks to a GPU unlike that one");
-      add_wire(from, to, count, rate(from, count));
-      if (back != between_gpus_.end()) continue;
-      find("nvlink-one-sided", from,
-           "NVLink to a GPU that does not list it; NCCL would use one direction only");
-      add_wire(to, from, count, rate(to, count));
     }
+    for (const auto& [ends, count] : between_gpus_)
+      add_wire(ends.first, ends.second, count, rate(ends.first, count));
   }
 
   void add_to_cpus() {
