@@ -1,89 +1,53 @@
 // The text of a system XML: the PCIe tree below each CPU, with attributes kept or invented.
 
 #include <algorithm>
-#include <array>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "model/text.hpp"
+#include "model/topology/nccl_device_names.hpp"
 #include "model/topology/nccl_rates.hpp"
 #include "model/topology/nccl_xml_document.hpp"
-#include "model/topology/nccl_xml_items.hpp"
+#include "model/topology/nccl_xml_text.hpp"
 #include "model/topology/nccl_xml_tree.hpp"
 #include "model/topology/nccl_xml_written.hpp"
 
 namespace isthmus {
 namespace {
 
-constexpr std::size_t max_elements = 256;
 constexpr std::string_view switch_class = "0x068000", cpu_class = "0x068001";
 
-using Attributes = std::vector<std::pair<std::string, std::string>>;
-
-// The order in which NCCL writes them; others follow by name.
-constexpr std::array<std::string_view, 24> usual_order{"busid",
-                                                       "class",
-                                                       "vendor",
-                                                       "device",
-                                                       "subsystem_vendor",
-                                                       "subsystem_device",
-                                                       "link_speed",
-                                                       "link_width",
-                                                       "host_hash",
-                                                       "numaid",
-                                                       "affinity",
-                                                       "arch",
-                                                       "familyid",
-                                                       "modelid",
-                                                       "name",
-                                                       "dev",
-                                                       "sm",
-                                                       "rank",
-                                                       "speed",
-                                                       "port",
-                                                       "latency",
-                                                       "guid",
-                                                       "maxconn",
-                                                       "gdr"};
-
-bool has_any(const BlockVertex& vertex, std::string_view prefix) {
-  const auto found = vertex.attributes.lower_bound(std::string(prefix));
-  return found != vertex.attributes.end() && found->first.starts_with(prefix);
-}
+using Attributes = NcclXmlText::Attributes;
 
 class Writer {
  public:
   Writer(const Topology& topology, const std::map<std::uint32_t, bool>& gdr)
-      : topology_(topology), block_(topology.types[topology.blocks[0]]), gdr_(gdr), tree_(find_tree(block_)) {
+      : topology_(topology),
+        block_(topology.types[topology.blocks[0]]),
+        gdr_(gdr),
+        tree_(find_tree(block_)),
+        names_(block_) {
     for (const BlockGpu& gpu : block_.gpus) gpus_[gpu.vertex] = &gpu;
     for (const BlockNic& nic : block_.nics) nics_[nic.vertex] = &nic;
     for (const BlockWire& wire : block_.wires)
       if (wire.kind != WireKind::pcie) wires_[wire.from].push_back(&wire);
-    name_devices();
-    number_devices(VertexKind::gpu, "gpu.");
-    number_devices(VertexKind::nic, "net.");
   }
 
   WrittenXml write() {
     Attributes system{{"version", is_amd() ? "2" : "1"}};
     if (!topology_.name.empty()) system.emplace_back("name", topology_.name);
-    open("system", system);
+    text_.open("system", system);
     for (std::uint32_t v = 0; v < block_.vertices.size(); ++v)
       if (kind(v) == VertexKind::cpu) write_cpu(v);
-    close("system");
-    return std::move(result_);
+    text_.close("system");
+    return {text_.take(), std::move(others_), names_.chips()};
   }
 
  private:
   const BlockVertex& at(std::uint32_t v) const { return block_.vertices[v]; }
   VertexKind kind(std::uint32_t v) const { return at(v).kind; }
   std::string name(std::uint32_t v) const { return vertex_name(block_, v); }
-  std::string attribute(std::uint32_t v, const std::string& key) const {
-    const auto found = at(v).attributes.find(key);
-    return found == at(v).attributes.end() ? "" : found->second;
-  }
   bool is_amd() const {
     return std::ranges::any_of(block_.vertices, [](const BlockVertex& vertex) {
       const auto found = vertex.attributes.find("nvlink.element");
@@ -91,79 +55,13 @@ class Writer {
     });
   }
 
-  /// Whether it is a `pci` of its own, not a part of the one above or a NIC without PCIe.
-  bool own_pci(std::uint32_t v) const {
-    return !attribute(v, "pci.busid").empty() || (!has_any(at(v), "net.") && !has_any(at(v), "gpu."));
-  }
-
-  void name_devices() {
-    std::set<std::uint64_t> used;
-    for (std::uint32_t v = 0; v < block_.vertices.size(); ++v) {
-      const std::string text = attribute(v, kind(v) == VertexKind::nvswitch ? "nvlink.target" : "pci.busid");
-      if (text.empty()) continue;
-      busids_[v] = text;
-      used.insert(busid_number(text).value_or(0));
-    }
-    std::uint32_t bus = 0x10;
-    for (std::uint32_t v = 0; v < block_.vertices.size(); ++v) {
-      if (kind(v) == VertexKind::cpu || busids_.contains(v) || !own_pci(v)) continue;
-      std::string text;
-      do {
-        text = fmt::format("{:04x}:{:02x}:00.0", bus >> 8U, bus & 0xFFU);
-        ++bus;
-      } while (used.contains(*busid_number(text)));
-      busids_[v] = text;
-    }
-    for (std::uint32_t v = 0; v < block_.vertices.size(); ++v)
-      if (kind(v) == VertexKind::nvswitch) result_.chips[v] = busids_[v];
-  }
-
-  /// In the order of vertices, behind those that have a number: by it they are sorted when read again.
-  void number_devices(VertexKind of, const std::string& prefix) {
-    std::int64_t next = 0;
-    for (std::uint32_t v = 0; v < block_.vertices.size(); ++v)
-      if (kind(v) == of) next = std::max(next, c_integer(attribute(v, prefix + "dev")).value_or(-1) + 1);
-    for (std::uint32_t v = 0; v < block_.vertices.size(); ++v)
-      if (kind(v) == of && !has_any(at(v), prefix)) devs_[v] = next++;
-  }
-
   /// The address of a GPU, or of the package that it is half of.
-  std::string busid(std::uint32_t v) const {
-    const auto found = busids_.find(v);
-    if (found != busids_.end()) return found->second;
-    const auto above = tree_.parents[v].empty() ? busids_.end() : busids_.find(tree_.parents[v].front());
-    if (above == busids_.end()) refuse_export(name(v) + " without an address", "a PCIe device");
-    return above->second;
+  std::string address(std::uint32_t v) const {
+    if (names_.own_pci(v)) return names_.busid(v);
+    const std::uint32_t above = tree_.parents[v].front();
+    if (kind(above) == VertexKind::cpu) refuse_export(name(v) + " without an address", "a PCIe device");
+    return names_.busid(above);
   }
-
-  // Text
-
-  std::string quoted(const std::string& value) const {
-    const bool single = value.find('"') != std::string::npos;
-    if ((single && value.find('\'') != std::string::npos) || value.size() > max_xml_text ||
-        first_unprintable(value) != value.size())
-      refuse_export(fmt::format("the text '{}'", printable(value)), "at most 255 printable characters");
-    return single ? fmt::format("'{}'", value) : fmt::format("\"{}\"", value);
-  }
-
-  void begin(std::string_view element, const Attributes& attributes, std::string_view end) {
-    if (++elements_ > max_elements)
-      refuse_export(fmt::format("more than {} elements", max_elements), "as many as NCCL reads");
-    if (attributes.size() > max_xml_attributes)
-      refuse_export(fmt::format("{} attributes of a {}", attributes.size(), element), "at most 16");
-    result_.text += std::string(2 * depth_, ' ') + "<" + std::string(element);
-    for (const auto& [key, value] : attributes) result_.text += fmt::format(" {}={}", key, quoted(value));
-    result_.text += end;
-  }
-  void open(std::string_view element, const Attributes& attributes) {
-    begin(element, attributes, ">\n");
-    ++depth_;
-  }
-  void close(std::string_view element) {
-    --depth_;
-    result_.text += std::string(2 * depth_, ' ') + fmt::format("</{}>\n", element);
-  }
-  void leaf(std::string_view element, const Attributes& attributes) { begin(element, attributes, "/>\n"); }
 
   /// The vertex's own attributes of an element, and those of `changes` in their place.
   Attributes attributes_of(std::uint32_t v, std::string_view element,
@@ -174,22 +72,17 @@ class Writer {
          own != at(v).attributes.end() && own->first.starts_with(prefix); ++own)
       values[own->first.substr(prefix.size())] = own->second;
     for (const auto& [key, value] : changes) values[key] = value;
-    Attributes ordered;
-    for (const std::string_view key : usual_order)
-      if (auto value = values.extract(std::string(key))) ordered.emplace_back(value.key(), value.mapped());
-    ordered.insert(ordered.end(), values.begin(), values.end());
-    return ordered;
+    return NcclXmlText::in_usual_order(std::move(values));
   }
-
   // Elements
 
   void write_cpu(std::uint32_t cpu) {
     std::map<std::string, std::string> words;
     if (at(cpu).attributes.empty()) words = invent_cpu(cpu);
-    open("cpu", attributes_of(cpu, "cpu", words));
-    result_.others.push_back(cpu);
+    text_.open("cpu", attributes_of(cpu, "cpu", words));
+    others_.push_back(cpu);
     write_children(cpu);
-    close("cpu");
+    text_.close("cpu");
   }
 
   std::map<std::string, std::string> invent_cpu(std::uint32_t cpu) const {
@@ -218,44 +111,44 @@ class Writer {
   void write_children(std::uint32_t parent) {
     bool nic_open = false;
     for (const std::uint32_t child : tree_.children[parent]) {
-      const bool bare_net = kind(child) == VertexKind::nic && !own_pci(child);
-      if (nic_open && !bare_net) close("nic");
-      if (bare_net && !nic_open) open("nic", {});
+      const bool bare_net = kind(child) == VertexKind::nic && !names_.own_pci(child);
+      if (nic_open && !bare_net) text_.close("nic");
+      if (bare_net && !nic_open) text_.open("nic", {});
       nic_open = bare_net;
-      if (own_pci(child))
+      if (names_.own_pci(child))
         write_pci(child, parent);
       else if (bare_net)
         write_net(child);
       else
         write_gpu(child);
     }
-    if (nic_open) close("nic");
+    if (nic_open) text_.close("nic");
   }
 
   void write_pci(std::uint32_t v, std::uint32_t parent) {
     const Attributes attributes = attributes_of(v, "pci", pci_changes(v, parent));
     const bool bare = is_pci_only(v);
-    if (kind(v) == VertexKind::pcie_switch) result_.others.push_back(v);
-    const bool empty = bare && tree_.children[v].empty() && attribute(v, "pcilink.target").empty();
-    if (empty) return leaf("pci", attributes);
-    open("pci", attributes);
+    if (kind(v) == VertexKind::pcie_switch) others_.push_back(v);
+    const bool empty = bare && tree_.children[v].empty() && names_.attribute(v, "pcilink.target").empty();
+    if (empty) return text_.leaf("pci", attributes);
+    text_.open("pci", attributes);
     write_peers(v);
     if (kind(v) == VertexKind::gpu) write_gpu(v);
     if (kind(v) == VertexKind::nic) {
-      open("nic", {});
+      text_.open("nic", {});
       write_net(v);
-      close("nic");
+      text_.close("nic");
     }
     write_children(v);
-    close("pci");
+    text_.close("pci");
   }
 
   /// A device that the source told by its class alone, or a switch.
   bool is_pci_only(std::uint32_t v) const {
     if (kind(v) == VertexKind::pcie_switch) return true;
-    if (attribute(v, "pci.busid").empty()) return false;
-    if (kind(v) == VertexKind::gpu) return !has_any(at(v), "gpu.") && !block_.nvlink_known;
-    return !has_any(at(v), "net.") && nics_.at(v)->rate.value == 0;
+    if (names_.attribute(v, "pci.busid").empty()) return false;
+    if (kind(v) == VertexKind::gpu) return !names_.has_any(v, "gpu.") && !block_.nvlink_known;
+    return !names_.has_any(v, "net.") && nics_.at(v)->rate.value == 0;
   }
 
   void write_peers(std::uint32_t v) {
@@ -264,14 +157,14 @@ class Writer {
                                 : std::string_view();
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find(' '), rest.size());
-      leaf("pcilink", {{"target", std::string(rest.substr(0, end))}});
+      text_.leaf("pcilink", {{"target", std::string(rest.substr(0, end))}});
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
 
   std::map<std::string, std::string> pci_changes(std::uint32_t v, std::uint32_t parent) const {
-    std::map<std::string, std::string> changes{{"busid", busids_.at(v)}};
-    if (attribute(v, "pci.busid").empty()) {
+    std::map<std::string, std::string> changes{{"busid", names_.busid(v)}};
+    if (names_.attribute(v, "pci.busid").empty()) {
       changes["class"] = kind(v) == VertexKind::gpu   ? "0x030200"
                          : kind(v) == VertexKind::nic ? "0x020700"
                                                       : "0x060400";
@@ -279,10 +172,11 @@ class Writer {
         changes[unknown] = "0xffff";
     }
     const Bandwidth wanted = tree_.rate(v, parent);
-    const std::int64_t width = c_integer(attribute(v, "pci.link_width")).value_or(0);
-    const auto x16 = pcie_x16_rate(attribute(v, "pci.link_speed")).value_or(gigabytes_per_second(15.75));
+    const std::int64_t width = c_integer(names_.attribute(v, "pci.link_width")).value_or(0);
+    const auto x16 =
+        pcie_x16_rate(names_.attribute(v, "pci.link_speed")).value_or(gigabytes_per_second(15.75));
     const Bandwidth stated{x16.value * (width <= 0 || width > 32 ? 16 : width) / 16};
-    if (stated == wanted && !attribute(v, "pci.busid").empty()) return changes;
+    if (stated == wanted && !names_.attribute(v, "pci.busid").empty()) return changes;
     const std::optional<PcieWords> words = pcie_words(wanted);
     if (!words)
       refuse_export(fmt::format("PCIe of {} GB/s at {}", static_cast<double>(wanted.value) * 1e-9, name(v)),
@@ -295,26 +189,25 @@ class Writer {
   void write_gpu(std::uint32_t v) {
     std::map<std::string, std::string> changes;
     const auto links = wires_.find(v);
-    if (!has_any(at(v), "gpu.")) {
-      changes["dev"] = changes["rank"] = std::to_string(devs_.at(v));
+    if (!names_.has_any(v, "gpu.")) {
+      changes["dev"] = changes["rank"] = std::to_string(names_.dev(v));
       changes["sm"] = std::to_string(invent_sm(v));
       changes["gdr"] = gpus_.at(v)->gpudirect ? "1" : "0";
     }
     if (const auto forced = gdr_.find(v); forced != gdr_.end()) changes["gdr"] = forced->second ? "1" : "0";
     const Attributes attributes = attributes_of(v, "gpu", changes);
-    const std::string unused = attribute(v, "nvlink.unused");
-    if (links == wires_.end() && unused.empty()) return leaf("gpu", attributes);
-    open("gpu", attributes);
+    const std::string unused = names_.attribute(v, "nvlink.unused");
+    if (links == wires_.end() && unused.empty()) return text_.leaf("gpu", attributes);
+    text_.open("gpu", attributes);
     if (links != wires_.end())
       for (const BlockWire* wire : links->second) write_link(v, *wire);
     write_unused(v, unused);
-    close("gpu");
+    text_.close("gpu");
   }
 
   /// Whether a NIC is called by its address, for want of a name.
   bool is_address(std::uint32_t v) const {
-    const auto found = busids_.find(v);
-    return at(v).label.empty() || (found != busids_.end() && found->second == at(v).label);
+    return at(v).label.empty() || (names_.own_pci(v) && names_.busid(v) == at(v).label);
   }
 
   std::int64_t invent_sm(std::uint32_t v) const {
@@ -329,31 +222,31 @@ class Writer {
   }
 
   std::string link_element(std::uint32_t v) const {
-    return attribute(v, "nvlink.element") == "xgmi" ? "xgmi" : "nvlink";
+    return names_.attribute(v, "nvlink.element") == "xgmi" ? "xgmi" : "nvlink";
   }
 
   void write_link(std::uint32_t v, const BlockWire& wire) {
     if (wire.kind == WireKind::c2c) {
       constexpr std::int64_t megabyte = 1'000'000;
       const std::int64_t each = wire.wires == 0 ? 0 : wire.rate.value / wire.wires / megabyte;
-      return leaf("c2c", {{"bw", std::to_string(each)}, {"count", std::to_string(wire.wires)}});
+      return text_.leaf("c2c", {{"bw", std::to_string(each)}, {"count", std::to_string(wire.wires)}});
     }
     if (wire.kind != WireKind::nvlink) return;
     std::string target, target_class{switch_class};
     if (kind(wire.to) == VertexKind::nvswitch) {
-      target = result_.chips.at(wire.to);
+      target = names_.busid(wire.to);
     } else if (kind(wire.to) == VertexKind::gpu) {
-      target = busid(wire.to);
-      target_class = attribute(wire.to, "pci.class");
+      target = address(wire.to);
+      target_class = names_.attribute(wire.to, "pci.class");
       if (target_class.empty()) target_class = "0x030200";
     } else {
-      target = attribute(v, "nvlink.cpu");
+      target = names_.attribute(v, "nvlink.cpu");
       if (target.empty())
         refuse_export("NVLink from " + name(v) + " to a CPU", "NVLink to GPUs and NVSwitches");
       target_class = cpu_class;
     }
-    leaf(link_element(v),
-         {{"target", target}, {"count", std::to_string(wire.wires)}, {"tclass", target_class}});
+    text_.leaf(link_element(v),
+               {{"target", target}, {"count", std::to_string(wire.wires)}, {"tclass", target_class}});
   }
 
   /// Records that lead nowhere, as they were: target*count*class, with blanks between.
@@ -368,7 +261,7 @@ class Writer {
       Attributes attributes{{"target", std::string(record.substr(0, first))},
                             {"count", std::string(record.substr(first + 1, second - first - 1))}};
       if (second + 1 < record.size()) attributes.emplace_back("tclass", record.substr(second + 1));
-      leaf(link_element(v), attributes);
+      text_.leaf(link_element(v), attributes);
       records.remove_prefix(std::min(end + 1, records.size()));
     }
   }
@@ -376,8 +269,8 @@ class Writer {
   void write_net(std::uint32_t v) {
     const BlockNic& nic = *nics_.at(v);
     std::map<std::string, std::string> changes;
-    if (!has_any(at(v), "net.")) {
-      const std::string dev = std::to_string(devs_.at(v));
+    if (!names_.has_any(v, "net.")) {
+      const std::string dev = std::to_string(names_.dev(v));
       changes = {{"name", is_address(v) ? "mlx5_" + dev : at(v).label},
                  {"dev", dev},
                  {"port", "1"},
@@ -385,25 +278,24 @@ class Writer {
                  {"gdr", "1"}};
     }
     constexpr std::int64_t megabit = 125'000, default_speed = 10'000;
-    const std::int64_t speed = c_integer(attribute(v, "net.speed")).value_or(0);
+    const std::int64_t speed = c_integer(names_.attribute(v, "net.speed")).value_or(0);
     if ((speed <= 0 ? default_speed : speed) * megabit != nic.rate.value) {
       if (nic.rate.value <= 0) refuse_export(name(v) + " without a rate", "a rate");
       changes["speed"] = std::to_string(nic.rate.value / megabit);
     }
-    leaf("net", attributes_of(v, "net", changes));
+    text_.leaf("net", attributes_of(v, "net", changes));
   }
 
   const Topology& topology_;
   const Block& block_;
   const std::map<std::uint32_t, bool>& gdr_;
   PcieTree tree_;
-  WrittenXml result_{};
+  NcclDeviceNames names_;
+  NcclXmlText text_{};
+  std::vector<std::uint32_t> others_{};
   std::map<std::uint32_t, const BlockGpu*> gpus_{};
   std::map<std::uint32_t, const BlockNic*> nics_{};
   std::map<std::uint32_t, std::vector<const BlockWire*>> wires_{};
-  std::map<std::uint32_t, std::string> busids_{};
-  std::map<std::uint32_t, std::int64_t> devs_{};  // invented ones
-  std::size_t elements_ = 0, depth_ = 0;
 };
 
 }  // namespace
