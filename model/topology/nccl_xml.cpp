@@ -101,8 +101,9 @@ void add_peers(NcclSystem& system, Block& block) {
     std::string& kept = block.vertices[i].attributes["pcilink.target"];
     for (const std::string& peer : item.peers) {
       const auto found = switches.find({item.host, busid_number(peer).value_or(0)});
-      if (found == switches.end() || found->second == i) {
-        system.findings.add("pcilink-unlisted", item.label, "a pcilink to no other switch of the file");
+      if (item.kind != VertexKind::pcie_switch || found == switches.end() || found->second == i) {
+        system.findings.add("pcilink-unlisted", item.label,
+                            "a pcilink that does not join two switches of the file");
         continue;
       }
       if (!records.emplace(i, found->second).second) continue;

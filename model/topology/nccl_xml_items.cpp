@@ -180,7 +180,7 @@ class Walk {
     const std::string device_class =
         item.attributes.contains("pci.class") ? item.attributes.at("pci.class") : "";
     const bool leaf = gpus + nets + children.bridges.size() == 0;
-    if (!item.peers.empty() || !children.bridges.empty()) return;
+    if (!children.bridges.empty()) return;
     if (gpus == 1 && nets == 0) item.kind = VertexKind::gpu;
     if (gpus == 0 && nets == 1) item.kind = VertexKind::nic;
     if (!leaf) return;
