@@ -33,9 +33,9 @@ class BlockJudge {
   }
 
  private:
-  std::string key(std::string_view member) const { return fmt::format("types[{}].{}", number_, member); }
+  std::string key(std::string_view member) const { return fmt::format("types.{}.{}", number_, member); }
   std::string key(std::string_view list, std::size_t index, std::string_view member) const {
-    return fmt::format("types[{}].{}[{}].{}", number_, list, index, member);
+    return fmt::format("types.{}.{}.{}.{}", number_, list, index, member);
   }
 
   void judge_vertex(std::size_t i);

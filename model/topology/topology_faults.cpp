@@ -60,7 +60,7 @@ Totals judge_blocks(const Topology& topology, TopologyFaults& faults) {
   for (std::size_t i = 0; i < topology.blocks.size(); ++i) {
     const std::uint32_t type = topology.blocks[i];
     if (type >= of_type.size()) {
-      faults.add(fmt::format("blocks[{}]", i), fmt::format("type {}", type),
+      faults.add(fmt::format("blocks.{}", i), fmt::format("type {}", type),
                  fmt::format("one of the {} types", of_type.size()), "0");
       continue;
     }
@@ -88,7 +88,7 @@ void judge_network(const Network& network, TopologyFaults& faults) {
   faults.judge_count("network.cables", network.cables.size(), TopologyLimits::cables);
   for (std::size_t i = 0; i < network.switches.size(); ++i) {
     const NetworkSwitch& each = network.switches[i];
-    const auto key = [&](const char* member) { return fmt::format("network.switches[{}].{}", i, member); };
+    const auto key = [&](const char* member) { return fmt::format("network.switches.{}.{}", i, member); };
     faults.judge_text(each.name, [&] { return key("name"); });
     if (each.tier < VertexKind::leaf || each.tier > VertexKind::gateway) {
       const auto number = static_cast<int>(each.tier);
@@ -103,7 +103,7 @@ void judge_cables(const Network& network, TopologyFaults& faults) {
   const std::size_t switches = network.switches.size();
   for (std::size_t i = 0; i < network.cables.size(); ++i) {
     const NetworkCable& cable = network.cables[i];
-    const auto key = [&](const char* member) { return fmt::format("network.cables[{}].{}", i, member); };
+    const auto key = [&](const char* member) { return fmt::format("network.cables.{}.{}", i, member); };
     faults.judge_wires(cable.wires, [&] { return key("wires"); });
     faults.judge_rate(cable.wire, [&] { return key("wire"); });
     if (cable.evidence > Evidence::user)
@@ -131,7 +131,7 @@ void judge_switch_of_nic(const Topology& topology, std::uint64_t nics, TopologyF
   for (std::size_t nic = 0; nic < topology.switch_of_nic.size(); ++nic) {
     const std::uint32_t place = topology.switch_of_nic[nic];
     if (place == no_switch || place < switches) continue;
-    faults.add(fmt::format("switch_of_nic[{}]", nic), fmt::format("switch {}", place),
+    faults.add(fmt::format("switch_of_nic.{}", nic), fmt::format("switch {}", place),
                fmt::format("a number below {}, that of the switches, or none", switches), "none");
   }
 }

@@ -3,8 +3,8 @@
 // reads or edits topologies ends with this list empty, and everything behind it relies on that.
 // Invariant: terminates without reading out of range whatever the value is, in time proportional to it (but
 // for sorting), and lists every violation up to max_topology_faults. Keys are places in the value:
-// "types[0].wires[3].to" is the end of the fourth record of Block::wires of the first type.
-// Limits: room for 65,536 hosts of 16 GPUs; rates up to 100 TB/s, so that sums over a fabric can be guarded.
+// "types.0.wires.3.to" is the end of the fourth record of Block::wires of the first type.
+// Limits: room for 65,536 hosts of 16 GPUs; rates up to 10 TB/s of one record, so that the sum over a block fits.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ struct TopologyLimits {
   static constexpr std::size_t text_bytes = 4096;
   static constexpr std::uint32_t wires = 1 << 16;  // of one record
   static constexpr std::uint32_t rails = 1 << 16, partitions = 1 << 16;
-  static constexpr Bandwidth rate{100'000'000'000'000};
+  static constexpr Bandwidth rate{10'000'000'000'000};
   static constexpr std::uint64_t seed = 0x7FFF'FFFF'FFFF'FFFF;
 };
 

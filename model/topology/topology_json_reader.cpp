@@ -158,7 +158,7 @@ void TopologyReader::read_tables(const JsonValue& value, const std::string& key,
 
 void TopologyReader::read_type(const JsonValue& value) {
   value.allow_only({"name", "hosts", "nvlink_known", "vertices", "wires", "gpus", "nics"});
-  const std::string key = fmt::format("types[{}]", topology_.types.size());
+  const std::string key = fmt::format("types.{}", topology_.types.size());
   lines_["types"].push_back(value.line());
   Block block;
   block.name = optional_text(value, "name");
@@ -224,14 +224,15 @@ void TopologyReader::read_switch_of_nic() {
 
 int TopologyReader::line_of(std::string_view key) const {
   // The longest beginning of the key that names a list with lines, and the number behind it.
-  for (std::size_t open = key.rfind('['); open != std::string_view::npos && open > 0;
-       open = key.rfind('[', open - 1)) {
-    const auto lines = lines_.find(key.substr(0, open));
+  for (std::size_t dot = key.rfind('.'); dot != std::string_view::npos && dot > 0;
+       dot = key.rfind('.', dot - 1)) {
+    const auto lines = lines_.find(key.substr(0, dot));
     std::size_t index = 0;
-    std::from_chars(key.data() + open + 1, key.data() + key.size(), index);
-    if (lines != lines_.end() && index < lines->second.size()) return lines->second[index];
+    const auto end = std::from_chars(key.data() + dot + 1, key.data() + key.size(), index);
+    const bool found = lines != lines_.end() && end.ec == std::errc() && index < lines->second.size();
+    if (found) return lines->second[index];
   }
-  const auto list = root_.find(key.substr(0, key.find_first_of(".[")));
+  const auto list = root_.find(key.substr(0, key.find('.')));
   return list ? list->line() : root_.line();
 }
 
