@@ -47,8 +47,8 @@ RC_GTEST_PROP(Bisection, is_the_maximum_flow_of_the_network_that_nothing_was_mer
   for (NetworkCable& cable : topology.network.cables)
     if (cable.wire == Bandwidth{0}) cable.wire = {25'000'000'000};
   const auto bisection = bisection_bandwidth(topology);
-  RC_PRE(bisection.has_value());
-  RC_ASSERT(bisection->value == flow_without_merging(topology));
+  RC_CLASSIFY(bisection.has_value(), "known");
+  if (bisection) RC_ASSERT(bisection->value == flow_without_merging(topology));
 }
 
 TEST(Bisection, is_bound_by_ports_or_by_cables) {
