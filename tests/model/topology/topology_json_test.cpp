@@ -1,10 +1,15 @@
 #include "model/topology/topology_json.hpp"
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "model/error.hpp"
+#include "tests/support/project_files.hpp"
 #include "tests/support/topology_generator.hpp"
 
 namespace isthmus {
@@ -26,6 +31,14 @@ TEST(TopologyJson, is_json_with_the_numbers_in_their_places) {
                                       "rate": 225000000000, "evidence": "vendor"})"));
   EXPECT_EQ(document["blocks"], nlohmann::json::parse(R"([{"type": 0, "times": 4}])"));
   EXPECT_EQ(document["switch_of_nic"], nlohmann::json::parse(R"([{"switches": [0, 1, 2, 3], "times": 4}])"));
+}
+
+TEST(TopologyJson, of_the_document_is_read_and_written_again) {
+  std::ifstream stream(project_folder() / "docs/topology-json.md");
+  const std::string document{std::istreambuf_iterator<char>(stream), {}};
+  const std::size_t begin = document.find("```json\n") + 8;
+  const std::string example = document.substr(begin, document.find("```", begin) - begin);
+  EXPECT_EQ(to_json(topology_from_json(example, "docs/topology-json.md")), example);
 }
 
 TEST(TopologyJson, keeps_runs_of_equal_hosts_compact) {
