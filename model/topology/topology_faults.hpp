@@ -4,7 +4,8 @@
 // Invariant: terminates without reading out of range whatever the value is, in time proportional to it (but
 // for sorting), and lists every violation up to max_topology_faults. Keys are places in the value:
 // "types.0.wires.3.to" is the end of the fourth record of Block::wires of the first type.
-// Limits: room for 65,536 hosts of 16 GPUs; rates up to 10 TB/s of one record, so that the sum over a block fits.
+// Limits: room for 65,536 hosts of 16 GPUs; rates up to 10 TB/s of one record, so that sums over a block
+// fit.
 
 #include <cstddef>
 #include <cstdint>
