@@ -109,7 +109,7 @@ class GraphvizWriter {
     return tiers_.at(tier) > max_drawn_switches ? fmt::format("tier{}", tier) : fmt::format("s{}", number);
   }
 
-  void write_block(std::size_t block);
+  void write_block(std::size_t number);
   void write_vertex(const Block& block, std::size_t number, std::uint32_t vertex, std::string_view indent);
   void write_wires(const Block& block, std::size_t number);
   void write_switches();
