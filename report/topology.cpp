@@ -1,6 +1,5 @@
 #include "report/topology.hpp"
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <set>
@@ -27,10 +26,13 @@ Json or_null(const std::optional<Value>& value) {
 
 Json or_null(const std::optional<Bandwidth>& rate) { return rate ? Json(rate->value) : Json(nullptr); }
 
+/// What the reader told of, it told with the file's own names: no second time under the same code.
 std::vector<Finding> all_findings(const ImportedTopology& imported) {
+  std::set<std::string> told;
+  for (const Finding& finding : imported.findings) told.insert(finding.code);
   std::vector<Finding> findings = imported.findings;
-  for (const Finding& finding : topology_findings(imported.topology)) {
-    if (std::find(findings.begin(), findings.end(), finding) == findings.end()) findings.push_back(finding);
+  for (Finding& finding : topology_findings(imported.topology)) {
+    if (told.count(finding.code) == 0) findings.push_back(std::move(finding));
   }
   return findings;
 }
@@ -120,7 +122,7 @@ std::string network_text(const TopologySummary& summary) {
                      summary.host_cables, summary.switch_cables);
   std::string ratios;
   for (const RatioCount& each : summary.leaf_oversubscription)
-    ratios += fmt::format("{}{:.3g}:1 ({} leaves)", ratios.empty() ? "" : ", ", each.ratio, each.count);
+    ratios += fmt::format("{}{:.4g}:1 ({} leaves)", ratios.empty() ? "" : ", ", each.ratio, each.count);
   if (!ratios.empty()) text += fmt::format("{:<18}{}\n", "oversubscription", ratios);
   return text + fmt::format("{:<18}{}\n", "bisection",
                             summary.bisection ? rate_text(*summary.bisection) : "unknown");

@@ -12,7 +12,7 @@
 
 namespace isthmus::report {
 
-/// Findings of the reader first, then those of topology_findings.
+/// Findings of the reader first, then those of topology_findings under codes that the reader did not use.
 std::string topology_document(const ImportedTopology& imported, bool json);
 std::string nccl_graph_document(const std::string& name, const NcclGraphFile& file, bool json);
 /// `first` and `second` are what the user calls them.

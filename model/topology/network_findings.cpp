@@ -126,7 +126,7 @@ void NetworkReview::review_uplinks() {
   if (!usual) return;
   for (std::uint32_t number = 0; number < up_.size(); ++number) {
     if (!counts(number) || up_[number] >= *usual) continue;
-    findings_.add("leaf-with-fewer-uplinks", [&] {
+    findings_.add("leaf-short-of-up-links", [&] {
       return fmt::format("{} has {} wires up, most leaves {}", name(number), up_[number], *usual);
     });
   }

@@ -48,7 +48,8 @@ void find_slow_slots(const BlockFindings& where, FindingList& findings) {
   for (const BlockWire& wire : where.block.wires) {
     if (wire.kind != WireKind::pcie) continue;
     std::optional<Bandwidth>& slot = slots[wire.from];
-    if (wire.rate == Bandwidth{0}) slot.reset();
+    // What NCCL plans with is no slot's rate: it plans a Gen5 slot below a 400 Gbit/s port.
+    if (wire.rate == Bandwidth{0} || wire.evidence == Evidence::nccl) slot.reset();
     if (slot) *slot += wire.rate;
   }
   for (const BlockNic& nic : where.block.nics) {

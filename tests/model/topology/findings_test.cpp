@@ -94,7 +94,7 @@ std::vector<Planted> planted_in_network() {
       {{"rail-on-another-leaf"},
        "NIC 0 on host 0 is of rail 0 and plugged into leaf 1, whose other NICs are of rail 1",
        [](Topology& t) { std::swap(t.switch_of_nic[0], t.switch_of_nic[1]); }},
-      {{"leaf-with-fewer-uplinks"},
+      {{"leaf-short-of-up-links"},
        "leaf 0 has 7 wires up, most leaves 8",
        [](Topology& t) { t.network.cables[0].wires = 3; }},
       {{"switch-not-connected"},
@@ -102,7 +102,7 @@ std::vector<Planted> planted_in_network() {
        [](Topology& t) {
          t.network.switches.push_back({VertexKind::spine, "spine 9"});
        }},
-      {{"leaf-with-fewer-uplinks", "network-in-parts"},
+      {{"leaf-short-of-up-links", "network-in-parts"},
        "leaf 0 has 0 wires up",
        [](Topology& t) {
          auto& cables = t.network.cables;
@@ -157,6 +157,15 @@ TEST(Findings, name_gpus_whose_nics_are_on_another_socket) {
   EXPECT_EQ(codes_of(topology_findings(topology)), Codes{"gpu-without-nic"});
   join(topology.types[0], 1, 2, WireKind::socket, 1, {22'000'000'000});
   EXPECT_EQ(codes_of(topology_findings(topology)), Codes{"nic-on-another-socket"});
+}
+
+TEST(Findings, do_not_take_what_nccl_plans_with_for_a_slow_slot) {
+  Topology topology = healthy_topology();
+  for (BlockWire& wire : block(topology).wires)
+    if (wire.kind == WireKind::pcie) wire.rate = {48'000'000'000};
+  EXPECT_EQ(codes_of(topology_findings(topology)), Codes{"nic-behind-slower-slot"});
+  for (BlockWire& wire : block(topology).wires) wire.evidence = Evidence::nccl;
+  EXPECT_TRUE(topology_findings(topology).empty());
 }
 
 TEST(Findings, of_one_code_are_counted_beyond_a_few) {
