@@ -1,6 +1,7 @@
 #pragma once
 // Where results go: standard output, or a file that is complete or not there.
-// Invariant: what cannot be written leaves as SystemError; a file of that name is then still the old one.
+// Invariant: what cannot be written leaves as SystemError; a file of that name is then still the old one, and
+// nothing else is left in its folder.
 
 #include <filesystem>
 #include <string>

@@ -3,8 +3,9 @@
 // Blocks are aligned by position, vertices by kind, host and index, switches by tier and name (by position in
 // a tier where not one name is common to both).
 // Invariant: empty exactly when the two are equal but for names (of the whole, of block types, of switches
-// aligned by position), labels, attributes, evidence, splits of wires into records, and the order in which vertices other than GPUs and NICs, wires, switches and cables
-// are listed. Pairs of types are compared once, however many blocks are of them.
+// aligned by position), labels, attributes, evidence, splits of wires into records, and the order in which
+// vertices other than GPUs and NICs, wires, switches and cables are listed. Pairs of types are compared once,
+// however many blocks are of them.
 
 #include <cstddef>
 #include <vector>

@@ -41,7 +41,9 @@ TEST(NcclGraphDocument, lists_the_stops_of_each_channel) {
   NcclGraph ring;
   ring.type_intra = "NVL";
   ring.channels = {{{true, 0, 2, std::nullopt}, {false, 0, 1, 5}, {true, 0, 2, std::nullopt}}};
-  const NcclGraphFile file{{ring, NcclGraph{1}}, {}};
+  NcclGraph tree;
+  tree.id = 1;
+  const NcclGraphFile file{{ring, tree}, {}};
   const std::string text = nccl_graph_document("g.xml", file, false);
   EXPECT_THAT(text, ::testing::HasSubstr("0: NET2 1 NET2"));
   EXPECT_THAT(text, ::testing::HasSubstr("tree: not available"));

@@ -56,7 +56,6 @@ Relabelled relabel(Block block) {
   for (BlockWire& wire : block.wires) {
     wire.from = new_vertex[wire.from];
     wire.to = new_vertex[wire.to];
-    wire.evidence = Evidence::inferred;
   }
   renumber(block.gpus, new_vertex);
   Order nics = renumber(block.nics, new_vertex);
