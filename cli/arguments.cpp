@@ -9,8 +9,8 @@ namespace isthmus::cli {
 namespace {
 
 constexpr const char* exit_statuses =
-    "Exit status: 0 done; 1 a verdict against the input (violation found, slower than --max-seconds); 2 bad "
-    "input, "
+    "Exit status: 0 done; 1 a verdict against the input (violation found, slower than --max-seconds, "
+    "topologies differ); 2 bad input, "
     "unsupported layout or usage; 3 the system failed.";
 
 std::string policy_names() {
@@ -98,6 +98,43 @@ CLI::App* add_inventory(CLI::App& app, InventoryOptions& options) {
   return command;
 }
 
+void add_source(CLI::App& command, const std::string& name, std::string& source) {
+  command
+      .add_option(name, source,
+                  "Topology file (docs/topology-files.md; JSON: docs/topology-json.md), scenario.yaml, or "
+                  "PRESET[:HOSTS]")
+      ->required()
+      ->type_name("FILE|PRESET[:HOSTS]");
+}
+
+struct TopologyCommands {
+  const CLI::App *show = nullptr, *convert = nullptr, *diff = nullptr;
+};
+
+TopologyCommands add_topology(CLI::App& app, TopologyOptions& options) {
+  CLI::App* command = app.add_subcommand("topology", "Show, convert and compare machines (docs/topology.md)");
+  command->require_subcommand(1);
+  constexpr const char* json = "Print JSON (docs/json.md) and nothing else";
+  CLI::App* show = command->add_subcommand("show", "What a machine has, what its GPUs get, what stands out");
+  add_source(*show, "topology", options.source);
+  show->add_flag("--json", options.json, json);
+  CLI::App* convert = command->add_subcommand("convert", "A machine in another file format");
+  add_source(*convert, "topology", options.source);
+  convert->add_option("--to", options.format, "json; xml (NCCL's, one host); dot (Graphviz)")
+      ->required()
+      ->type_name("FORMAT");
+  convert
+      ->add_option("-o,--output", options.output, "File to write, whole or not at all; - for standard output")
+      ->required()
+      ->type_name("FILE");
+  CLI::App* diff =
+      command->add_subcommand("diff", "What differs between two machines; exit status 1 if anything does");
+  add_source(*diff, "first", options.source);
+  add_source(*diff, "second", options.other);
+  diff->add_flag("--json", options.json, json);
+  return {show, convert, diff};
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -121,6 +158,8 @@ int run(int argc, char** argv) {
   const CLI::App* validate_command = add_validate(app, validate_options);
   InventoryOptions inventory_options;
   add_inventory(app, inventory_options);
+  TopologyOptions topology_options;
+  const TopologyCommands topology_commands = add_topology(app, topology_options);
 
   try {
     app.parse(argc, argv);
@@ -133,6 +172,9 @@ int run(int argc, char** argv) {
   if (bound_command->parsed()) return bound(bound_options);
   if (verify_command->parsed()) return verify(verify_options);
   if (validate_command->parsed()) return validate(validate_options);
+  if (topology_commands.show->parsed()) return show_topology(topology_options);
+  if (topology_commands.convert->parsed()) return convert_topology(topology_options);
+  if (topology_commands.diff->parsed()) return diff_topologies(topology_options);
   return inventory(inventory_options);
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/output.hpp"
 #include "model/calibration.hpp"
 #include "model/checkpoint.hpp"
 #include "model/input.hpp"
@@ -20,12 +21,6 @@
 
 namespace isthmus::cli {
 namespace {
-
-void print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    throw SystemError("standard output: the text could not be written");
-  }
-}
 
 std::vector<Override> parse_overrides(const std::vector<std::string>& settings) {
   std::vector<Override> overrides;

@@ -53,4 +53,15 @@ struct InventoryOptions {
 };
 int inventory(const InventoryOptions& options);
 
+/// What each takes of them: show source and json; convert source, format and output; diff both and json.
+struct TopologyOptions {
+  std::string source, other;  // file, scenario, or PRESET[:HOSTS]
+  std::string format;         // json, xml, dot
+  std::string output;         // "-": standard output
+  bool json = false;
+};
+int show_topology(const TopologyOptions& options);
+int convert_topology(const TopologyOptions& options);
+int diff_topologies(const TopologyOptions& options);
+
 }  // namespace isthmus::cli

@@ -6,6 +6,7 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/connected_components.hpp>
 #include <boost/graph/dijkstra_shortest_paths.hpp>
+#include <boost/graph/push_relabel_max_flow.hpp>
 
 #include "model/error.hpp"
 
@@ -15,6 +16,11 @@ namespace {
 using Weight = boost::property<boost::edge_weight_t, std::uint32_t>;
 using Directed =
     boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, Weight>;
+using FlowTraits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
+using Residual = boost::property<boost::edge_residual_capacity_t, std::int64_t,
+                                 boost::property<boost::edge_reverse_t, FlowTraits::edge_descriptor>>;
+using FlowGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+                                        boost::property<boost::edge_capacity_t, std::int64_t, Residual>>;
 using Undirected = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS>;
 
 /// Boost's own predecessors depend on the order in which its heap meets ties; these depend on the numbers
@@ -69,6 +75,22 @@ std::vector<std::uint32_t> components(std::uint32_t vertex_count, std::span<cons
         graph, boost::make_iterator_property_map(component.begin(), boost::get(boost::vertex_index, graph)));
   }
   return component;
+}
+
+std::int64_t maximum_flow(std::uint32_t vertex_count, std::span<const FlowArc> arcs, std::uint32_t source,
+                          std::uint32_t target) {
+  ISTHMUS_ASSERT(source != target, "flow from vertex {} to itself", source);
+  FlowGraph graph(vertex_count);
+  for (const FlowArc& arc : arcs) {
+    if (arc.from == arc.to || arc.capacity <= 0) continue;
+    const auto there = boost::add_edge(arc.from, arc.to, graph).first;
+    const auto back = boost::add_edge(arc.to, arc.from, graph).first;
+    boost::put(boost::edge_capacity, graph, there, arc.capacity);
+    boost::put(boost::edge_capacity, graph, back, std::int64_t{0});
+    boost::put(boost::edge_reverse, graph, there, back);
+    boost::put(boost::edge_reverse, graph, back, there);
+  }
+  return boost::push_relabel_max_flow(graph, source, target);
 }
 
 }  // namespace isthmus

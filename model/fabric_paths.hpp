@@ -34,4 +34,13 @@ std::vector<PathTree> shortest_paths(std::uint32_t vertex_count, std::span<const
 /// vertex.
 std::vector<std::uint32_t> components(std::uint32_t vertex_count, std::span<const Arc> arcs);
 
+struct FlowArc {
+  std::uint32_t from = 0, to = 0;
+  std::int64_t capacity = 0;  // >= 0
+};
+
+/// The value of a maximum flow (push-relabel). Requires source != target and capacities whose sum fits.
+std::int64_t maximum_flow(std::uint32_t vertex_count, std::span<const FlowArc> arcs, std::uint32_t source,
+                          std::uint32_t target);
+
 }  // namespace isthmus

@@ -270,8 +270,18 @@ std::vector<std::int64_t> JsonValue::integers(std::size_t count, std::int64_t le
   return numbers;
 }
 
+bool JsonValue::flag() const {
+  if (node().kind != JsonNode::Kind::flag) refuse("true or false");
+  return node().number == 1;
+}
+
 std::string JsonValue::text(std::string_view form) const {
-  if (!is_text() || node().text_size == 0 || node().text_size > max_line) refuse(form);
+  if (is_text() && node().text_size == 0) refuse(form);
+  return text_or_empty(form);
+}
+
+std::string JsonValue::text_or_empty(std::string_view form) const {
+  if (!is_text() || node().text_size > max_line) refuse(form);
   const std::string_view value = slice(node().text_begin, node().text_size);
   if (first_unprintable(value) != value.size()) refuse(form);
   return std::string(value);

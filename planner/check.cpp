@@ -50,7 +50,7 @@ class Checker {
   std::string rank_fault(const Instance& instance) const;
   void carry(std::size_t index);
   void check_pattern(const Instance& instance);
-  Violation violation(const PatternFinding& finding, TensorId tensor, const Binding& binding) const;
+  Violation violation(const PlanFinding& finding, TensorId tensor, const Binding& binding) const;
   void check_tensors();
 
   const Refit& refit_;
@@ -150,16 +150,16 @@ void Checker::check_pattern(const Instance& instance) {
   proof_.steps_checked += pattern.steps.size();
   proof_.full_tensor_materialised |= known.full_tensor_staged;
   malformed_ |= known.malformed;
-  for (const PatternFinding& finding : known.findings) {
+  for (const PlanFinding& finding : known.findings) {
     report(proof_, limits_, [&] { return violation(finding, instance.tensor, binding); });
   }
   proof_.violation_count += known.count - known.findings.size();
 }
 
-Violation Checker::violation(const PatternFinding& finding, TensorId tensor, const Binding& binding) const {
+Violation Checker::violation(const PlanFinding& finding, TensorId tensor, const Binding& binding) const {
   std::string message = fmt::format("tensor {}", name(tensor));
   if (!finding.element.empty()) message += fmt::format(", element ({})", fmt::join(finding.element, ","));
-  if (finding.rank != PatternFinding::no_rank)
+  if (finding.rank != PlanFinding::no_rank)
     message += fmt::format(" on rank {}", binding.global(finding.rank));
   message += ": " + finding.detail;
   return {finding.fault, tensor, finding.element, finding.steps, std::move(message)};

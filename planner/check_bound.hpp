@@ -1,6 +1,6 @@
 #pragma once
 // Internal to the checker: a pattern bound to relative ranks and to a geometry's shards, and the four
-// questions asked of it. Each question reports through Findings; the later ones require that find_form_faults
+// questions asked of it. Each question reports into a PlanFindings; the later ones need that find_form_faults
 // found nothing.
 
 #include <cstdint>
@@ -17,11 +17,11 @@ inline bool collective(const Step& step) {
 }
 
 /// Keeps the first findings and counts all.
-struct Findings {
+struct PlanFindings {
   PatternProof& proof;
   std::size_t most;
 
-  void add(PatternFinding finding) {
+  void add(PlanFinding finding) {
     if (++proof.count <= most) proof.findings.push_back(std::move(finding));
   }
 };
@@ -57,7 +57,7 @@ struct BoundPattern {
       return;
     }
     const bool root_gets_nothing = step.kind == StepKind::broadcast && step.to == Buffer::target;
-    const std::uint32_t skipped = root_gets_nothing ? relative(step.source) : PatternFinding::no_rank;
+    const std::uint32_t skipped = root_gets_nothing ? relative(step.source) : PlanFinding::no_rank;
     for (const std::uint32_t rank : members[step.members]) {
       if (rank != skipped) visit(rank);
     }
@@ -65,11 +65,11 @@ struct BoundPattern {
 };
 
 /// Indices, ranks and regions that do not exist.
-void find_form_faults(const BoundPattern& bound, Findings& findings);
+void find_form_faults(const BoundPattern& bound, PlanFindings& findings);
 /// Reads of what the reader does not hold at that moment.
-void find_unheld_reads(const BoundPattern& bound, Findings& findings);
+void find_unheld_reads(const BoundPattern& bound, PlanFindings& findings);
 /// Target elements written never, twice, or where no shard is.
-void find_coverage_faults(const BoundPattern& bound, Findings& findings);
+void find_coverage_faults(const BoundPattern& bound, PlanFindings& findings);
 /// True when some rank has the whole tensor in staging at the end.
 bool stages_full_tensor(const BoundPattern& bound);
 

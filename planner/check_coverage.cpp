@@ -20,7 +20,7 @@ std::string list_of(const std::vector<std::uint32_t>& steps) {
 
 class CoverageCheck {
  public:
-  CoverageCheck(const BoundPattern& bound, Findings& findings) : bound_(bound), findings_(findings) {
+  CoverageCheck(const BoundPattern& bound, PlanFindings& findings) : bound_(bound), findings_(findings) {
     collect_writes();
   }
   void check(std::uint32_t rank);
@@ -32,7 +32,7 @@ class CoverageCheck {
   void add_missing(std::uint32_t rank, const Region& shard);
 
   const BoundPattern& bound_;
-  Findings& findings_;
+  PlanFindings& findings_;
   std::vector<StepBox> writes_;      // to target buffers, grouped by rank
   std::vector<std::size_t> begins_;  // by rank: where its writes begin; one more entry at the end
   std::vector<StepBox> boxes_;       // the writes of one rank, for the sweep
@@ -112,7 +112,7 @@ void CoverageCheck::add_missing(std::uint32_t rank, const Region& shard) {
 
 }  // namespace
 
-void find_coverage_faults(const BoundPattern& bound, Findings& findings) {
+void find_coverage_faults(const BoundPattern& bound, PlanFindings& findings) {
   CoverageCheck coverage(bound, findings);
   for (std::uint32_t rank = 0; rank < bound.bases.ranks; ++rank) coverage.check(rank);
 }

@@ -75,12 +75,12 @@ std::string form_fault(const BoundPattern& bound, std::uint32_t index) {
 
 }  // namespace
 
-void find_form_faults(const BoundPattern& bound, Findings& findings) {
+void find_form_faults(const BoundPattern& bound, PlanFindings& findings) {
   for (std::uint32_t i = 0; i < bound.pattern.steps.size(); ++i) {
     const std::string fault = form_fault(bound, i);
     if (fault.empty()) continue;
     findings.proof.malformed = true;
-    findings.add({Fault::malformed, PatternFinding::no_rank, {}, {i}, fmt::format("step {} {}", i, fault)});
+    findings.add({Fault::malformed, PlanFinding::no_rank, {}, {i}, fmt::format("step {} {}", i, fault)});
   }
 }
 

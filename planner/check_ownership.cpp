@@ -14,8 +14,8 @@ using Readers = std::span<const std::uint32_t>;
 
 class OwnershipCheck {
  public:
-  OwnershipCheck(const BoundPattern& bound, Findings& findings)
-      : bound_(bound), findings_(findings), visited_(bound.pattern.steps.size(), PatternFinding::no_rank) {}
+  OwnershipCheck(const BoundPattern& bound, PlanFindings& findings)
+      : bound_(bound), findings_(findings), visited_(bound.pattern.steps.size(), PlanFinding::no_rank) {}
 
   void check(std::uint32_t index) {
     const Step& step = bound_.step(index);
@@ -39,7 +39,7 @@ class OwnershipCheck {
   std::string reason(std::uint32_t index, Readers readers, const Region& element) const;
 
   const BoundPattern& bound_;
-  Findings& findings_;
+  PlanFindings& findings_;
   std::vector<Region> parts_;           // what the readers hold of the region that is read
   std::vector<std::uint32_t> visited_;  // by step: the reading step that last met it
   std::vector<std::uint32_t> open_;     // stack of the walk through `after`
@@ -95,8 +95,7 @@ bool OwnershipCheck::brought_through_others(std::uint32_t index, Readers readers
 
 void OwnershipCheck::add_not_held(std::uint32_t index, Readers readers) {
   const Region& wanted = bound_.step(index).region;
-  PatternFinding finding{
-      Fault::not_held, PatternFinding::no_rank, first_missing(wanted, parts_), {index}, {}};
+  PlanFinding finding{Fault::not_held, PlanFinding::no_rank, first_missing(wanted, parts_), {index}, {}};
   if (readers.size() == 1) finding.rank = readers.front();
   Region element = wanted;
   for (std::size_t d = 0; d < finding.element.size(); ++d) {
@@ -135,7 +134,7 @@ std::string OwnershipCheck::reason(std::uint32_t index, Readers readers, const R
 
 }  // namespace
 
-void find_unheld_reads(const BoundPattern& bound, Findings& findings) {
+void find_unheld_reads(const BoundPattern& bound, PlanFindings& findings) {
   OwnershipCheck ownership(bound, findings);
   for (std::uint32_t i = 0; i < bound.pattern.steps.size(); ++i) ownership.check(i);
 }

@@ -96,7 +96,7 @@ Binding bind(const Instance& instance, const PatternExtent& extent, const RefitE
 PatternProof prove_pattern(const Pattern& pattern, const Geometry& geometry, const GeometryShards& shards,
                            const RelativeBases& bases, std::size_t most_findings) {
   PatternProof proof;
-  Findings findings{proof, most_findings};
+  PlanFindings findings{proof, most_findings};
   const BoundPattern bound(pattern, geometry, shards, bases);
   find_form_faults(bound, findings);
   if (proof.malformed) return proof;

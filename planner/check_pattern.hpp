@@ -54,7 +54,7 @@ Binding bind(const Instance& instance, const PatternExtent& extent, const RefitE
              const GeometryShards& shards);
 
 /// A violation without its tensor's name and with a relative rank.
-struct PatternFinding {
+struct PlanFinding {
   static constexpr std::uint32_t no_rank = 0xFFFFFFFF;
   Fault fault = Fault::malformed;
   std::uint32_t rank = no_rank;
@@ -64,9 +64,9 @@ struct PatternFinding {
 };
 
 struct PatternProof {
-  std::vector<PatternFinding> findings;  // the first ones
-  std::size_t count = 0;                 // all
-  bool malformed = false;                // then nothing else was looked at
+  std::vector<PlanFinding> findings;  // the first ones
+  std::size_t count = 0;              // all
+  bool malformed = false;             // then nothing else was looked at
   bool full_tensor_staged = false;
 };
 PatternProof prove_pattern(const Pattern& pattern, const Geometry& geometry, const GeometryShards& shards,

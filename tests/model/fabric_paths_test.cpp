@@ -79,6 +79,30 @@ TEST(FabricPaths, tie_to_the_lower_vertex_number) {
   EXPECT_EQ(path, (std::vector<std::uint32_t>{1, 3}));
 }
 
+/// The least capacity over all cuts.
+std::int64_t least_cut(const std::vector<FlowArc>& arcs, std::uint32_t source, std::uint32_t target) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::uint32_t set = 0; set < (1u << vertex_count); ++set) {
+    if ((set >> source & 1u) == 0 || (set >> target & 1u) == 1) continue;
+    std::int64_t capacity = 0;
+    for (const FlowArc& arc : arcs)
+      if ((set >> arc.from & 1u) == 1 && (set >> arc.to & 1u) == 0) capacity += arc.capacity;
+    least = std::min(least, capacity);
+  }
+  return least;
+}
+
+RC_GTEST_PROP(FabricPaths, carry_as_much_as_the_least_of_all_cuts, ()) {
+  std::vector<FlowArc> arcs;
+  for (int count = *rc::gen::inRange(0, 30); count > 0; --count) {
+    arcs.push_back({*rc::gen::inRange(0u, vertex_count), *rc::gen::inRange(0u, vertex_count),
+                    *rc::gen::inRange<std::int64_t>(0, 6) * 1'000'000'000'000});
+  }
+  const std::uint32_t source = *rc::gen::inRange(0u, vertex_count);
+  const std::uint32_t target = (source + *rc::gen::inRange(1u, vertex_count)) % vertex_count;
+  RC_ASSERT(maximum_flow(vertex_count, arcs, source, target) == least_cut(arcs, source, target));
+}
+
 TEST(FabricPaths, components_are_numbered_by_their_lowest_vertex) {
   const std::vector<Arc> arcs{{5, 1}, {3, 4}};
   EXPECT_EQ(components(6, arcs), (std::vector<std::uint32_t>{0, 1, 2, 3, 3, 1}));

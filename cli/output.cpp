@@ -1,0 +1,81 @@
+#include "cli/output.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "model/error.hpp"
+#include "model/text.hpp"
+
+namespace isthmus::cli {
+namespace {
+
+[[noreturn]] void fail(const std::string& file, int code) {
+  throw SystemError(fmt::format("{}: the file could not be written: {}", printable(file),
+                                std::generic_category().message(code)));
+}
+
+/// A new file beside the target, removed unless it was renamed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& target) : target_(target), path_(target + ".XXXXXX") {
+    descriptor_ = mkstemp(path_.data());
+    if (descriptor_ < 0) fail(target_, errno);
+  }
+  ~TemporaryFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  void write(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(descriptor_, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail(target_, errno);
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+
+  void rename() {
+    const mode_t mask = umask(0);  // mkstemp gives 0600 whatever the mask says
+    umask(mask);
+    if (fchmod(descriptor_, 0666 & ~mask) != 0 || fsync(descriptor_) != 0) fail(target_, errno);
+    if (std::rename(path_.c_str(), target_.c_str()) != 0) fail(target_, errno);
+    path_.clear();
+  }
+
+ private:
+  std::string target_, path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace
+
+void print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    throw SystemError("standard output: the text could not be written");
+  }
+}
+
+void write_output(const std::string& file, const std::string& text) {
+  if (file == "-") {
+    print(text);
+    return;
+  }
+  std::error_code ignored;
+  if (std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored))
+    throw InputError({"-o", 0, ""}, fmt::format("'{}'", printable(file)), "a regular file, or -");
+  TemporaryFile temporary(file);
+  temporary.write(text);
+  temporary.rename();
+}
+
+}  // namespace isthmus::cli
