@@ -45,12 +45,12 @@ void add_both_ways(Block& block, BlockWire wire) {
   block.wires.push_back(wire);
 }
 
-std::uint32_t cpu_above(const NcclSystem& system, std::uint32_t item) {
+std::uint32_t cpu_above(const XmlSystem& system, std::uint32_t item) {
   while (!system.items[item].parents.empty()) item = system.items[item].parents.front();
   return item;
 }
 
-void add_tree(const NcclSystem& system, Block& block) {
+void add_tree(const XmlSystem& system, Block& block) {
   for (std::uint32_t i = 0; i < system.items.size(); ++i) {
     const NcclItem& item = system.items[i];
     for (const std::uint32_t parent : item.parents)
@@ -71,7 +71,7 @@ CpuWords words_of(const NcclItem& cpu) {
 }
 
 /// NCCL joins every pair of CPUs of a host. It takes the type of all from one of them.
-void add_sockets(NcclSystem& system, Block& block) {
+void add_sockets(XmlSystem& system, Block& block) {
   std::vector<std::vector<std::uint32_t>> cpus(system.hosts.size());
   for (std::uint32_t i = 0; i < system.items.size(); ++i)
     if (system.items[i].kind == VertexKind::cpu) cpus[system.items[i].host].push_back(i);
@@ -90,7 +90,7 @@ void add_sockets(NcclSystem& system, Block& block) {
 }
 
 /// A pcilink joins two PCIe switches beside the tree; NCCL takes it for free, the file has no rate.
-void add_peers(NcclSystem& system, Block& block) {
+void add_peers(XmlSystem& system, Block& block) {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> switches;
   for (std::uint32_t i = 0; i < system.items.size(); ++i)
     if (const NcclItem& item = system.items[i]; item.kind == VertexKind::pcie_switch && item.id)
@@ -117,7 +117,7 @@ void add_peers(NcclSystem& system, Block& block) {
 }
 
 /// Ports with one guid, or below one `pci`, are a card; cards count in the order of their first ports.
-void add_nics(const NcclSystem& system, Block& block) {
+void add_nics(const XmlSystem& system, Block& block) {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> by_guid, by_busid;
   std::vector<std::uint32_t> cards(system.hosts.size());
   for (std::uint32_t i = 0; i < system.items.size(); ++i) {
@@ -138,7 +138,7 @@ void add_nics(const NcclSystem& system, Block& block) {
   }
 }
 
-void add_vertices(const NcclSystem& system, Block& block) {
+void add_vertices(const XmlSystem& system, Block& block) {
   std::map<std::pair<std::uint32_t, VertexKind>, std::uint32_t> counts;
   for (const NcclItem& item : system.items) {
     block.vertices.push_back(vertex_of(item, counts[{item.host, item.kind}]++));
@@ -150,7 +150,7 @@ void add_vertices(const NcclSystem& system, Block& block) {
 
 }  // namespace
 
-void sort_items(NcclSystem& system) {
+void sort_items(XmlSystem& system) {
   std::vector<std::uint32_t> order(system.items.size()), place(system.items.size());
   std::iota(order.begin(), order.end(), 0U);
   std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
@@ -167,7 +167,7 @@ void sort_items(NcclSystem& system) {
 }
 
 ImportedTopology read_nccl_xml(std::string_view text, const std::string& file) {
-  NcclSystem system = read_nccl_items(text, file);
+  XmlSystem system = read_nccl_items(text, file);
   sort_items(system);
   Block block;
   block.name = system.name + " host";

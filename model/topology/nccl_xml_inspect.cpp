@@ -25,7 +25,7 @@ struct Below {
 
 class Inspection {
  public:
-  Inspection(NcclSystem& system, Block& block)
+  Inspection(XmlSystem& system, Block& block)
       : system_(system), block_(block), below_(block.vertices.size()) {}
 
   void inspect() {
@@ -227,7 +227,7 @@ class Inspection {
       if (nic.rate.value == 0) find("nic-speed-missing", nic.vertex, "no speed in the file");
   }
 
-  NcclSystem& system_;
+  XmlSystem& system_;
   Block& block_;
   std::vector<Below> below_;
   std::set<std::uint32_t> gdr_hosts_;                       // with a NIC that has GPUDirect
@@ -255,7 +255,7 @@ std::vector<Finding> NcclFindings::take() const {
   return findings;
 }
 
-std::string place_of(const NcclSystem& system, const NcclItem& item) {
+std::string place_of(const XmlSystem& system, const NcclItem& item) {
   std::string name = printable(item.label);
   if (item.kind == VertexKind::gpu && item.dev) name = fmt::format("GPU {} ({})", *item.dev, name);
   if (item.kind == VertexKind::cpu) name = fmt::format("CPU {}", name);
@@ -273,6 +273,6 @@ std::optional<std::uint64_t> busid_number(std::string_view busid) {
 
 bool is_hidden_switch(std::string_view busid) { return busid.starts_with("fffffff:"); }
 
-void inspect(NcclSystem& system, Block& block) { Inspection(system, block).inspect(); }
+void inspect(XmlSystem& system, Block& block) { Inspection(system, block).inspect(); }
 
 }  // namespace isthmus

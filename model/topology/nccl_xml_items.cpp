@@ -25,7 +25,7 @@ struct PciChildren {
 
 class Walk {
  public:
-  Walk(const NcclXmlDocument& document, NcclSystem& system) : document_(document), system_(system) {}
+  Walk(const NcclXmlDocument& document, XmlSystem& system) : document_(document), system_(system) {}
 
   void read() {
     const pugi::xml_node root = document_.root();
@@ -332,7 +332,7 @@ class Walk {
                                std::optional<std::int64_t>, std::uint64_t>;
 
   const NcclXmlDocument& document_;
-  NcclSystem& system_;
+  XmlSystem& system_;
   std::map<std::uint64_t, std::uint32_t> hosts_;  // by hash
   std::map<SocketNic, std::size_t> socket_nics_;  // their items
   std::set<std::pair<std::uint32_t, std::uint64_t>> busids_;
@@ -340,9 +340,9 @@ class Walk {
 
 }  // namespace
 
-NcclSystem read_nccl_items(std::string_view text, const std::string& file) {
+XmlSystem read_nccl_items(std::string_view text, const std::string& file) {
   const NcclXmlDocument document(text, file, {"system", max_elements});
-  NcclSystem system;
+  XmlSystem system;
   system.name = NcclXmlDocument::text(document.root(), "name").value_or("");
   if (system.name.empty()) system.name = printable(std::filesystem::path(file).stem().string());
   Walk(document, system).read();

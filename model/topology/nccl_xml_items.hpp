@@ -70,7 +70,7 @@ struct NcclHost {
   bool has_gpus = false, has_nets = false;  // elements; otherwise classes decide
 };
 
-struct NcclSystem {
+struct XmlSystem {
   std::string name;
   std::vector<NcclHost> hosts;
   std::vector<NcclItem> items;
@@ -78,25 +78,25 @@ struct NcclSystem {
 };
 
 /// "GPU 0", "mlx5_3", "0000:a1:00.0"; with several hosts "mlx5_3 of host 2".
-std::string place_of(const NcclSystem& system, const NcclItem& item);
+std::string place_of(const XmlSystem& system, const NcclItem& item);
 
 /// All hexadecimal digits in a row, as NCCL numbers them; nullopt for what is no busid.
 std::optional<std::uint64_t> busid_number(std::string_view busid);
 /// NCCL's word for an NVSwitch that it cannot see.
 bool is_hidden_switch(std::string_view busid);
 
-NcclSystem read_nccl_items(std::string_view text, const std::string& file);
+XmlSystem read_nccl_items(std::string_view text, const std::string& file);
 
 /// Puts the items into the order of vertices: host by host, first GPUs by dev, then NICs by dev, then the
 /// rest as the file has it. Where dev is missing or equal, the busid decides.
-void sort_items(NcclSystem& system);
+void sort_items(XmlSystem& system);
 
 // The items are the block's vertices from here on, in the same order.
 
 /// Adds NVLink wires, and vertices for the NVSwitches behind all others.
-void add_nvlinks(NcclSystem& system, Block& block);
+void add_nvlinks(XmlSystem& system, Block& block);
 
 /// Adds findings on the whole, and sets BlockGpu::gpudirect.
-void inspect(NcclSystem& system, Block& block);
+void inspect(XmlSystem& system, Block& block);
 
 }  // namespace isthmus

@@ -19,7 +19,7 @@ bool is_gpu_class(std::string_view text) { return text.starts_with("0x03") || te
 
 class Nvlinks {
  public:
-  Nvlinks(NcclSystem& system, Block& block) : system_(system), block_(block) {
+  Nvlinks(XmlSystem& system, Block& block) : system_(system), block_(block) {
     for (std::uint32_t i = 0; i < system.items.size(); ++i) {
       const NcclItem& item = system.items[i];
       if (item.kind != VertexKind::gpu || !item.id) continue;
@@ -150,7 +150,7 @@ class Nvlinks {
                            "the chips are not visible; one vertex stands for all of them");
   }
 
-  NcclSystem& system_;
+  XmlSystem& system_;
   Block& block_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::uint32_t>> gpus_;  // by host and address
   std::map<std::uint64_t, std::vector<std::uint32_t>> hosts_of_;
@@ -162,6 +162,6 @@ class Nvlinks {
 
 }  // namespace
 
-void add_nvlinks(NcclSystem& system, Block& block) { Nvlinks(system, block).add(); }
+void add_nvlinks(XmlSystem& system, Block& block) { Nvlinks(system, block).add(); }
 
 }  // namespace isthmus

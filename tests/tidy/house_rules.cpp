@@ -140,4 +140,26 @@ std::vector<Finding> find_violations(std::string_view path, std::string_view tex
   return Judge(path, text).violations();
 }
 
+std::vector<std::string> defined_types(std::string_view text) {
+  static const std::regex opens(R"(^(inline )?namespace( [A-Za-z_:]+)? \{$)");
+  static const std::regex closes(R"(^\}  // namespace)");
+  static const std::regex type(
+      R"(^(struct|class|enum class|enum|union) ([A-Za-z_]\w*)( final)?( : [^;]*)? \{)");
+  std::vector<std::string> scopes, types;
+  for (const std::string& line : split_lines(text)) {
+    std::smatch match;
+    if (std::regex_search(line, match, opens)) {
+      scopes.push_back(match[2].matched ? match[2].str().substr(1) : std::string());
+    } else if (std::regex_search(line, closes)) {
+      if (!scopes.empty()) scopes.pop_back();
+    } else if (std::regex_search(line, match, type)) {
+      std::string name;
+      for (const std::string& scope : scopes) name += scope + "::";
+      const bool local = std::find(scopes.begin(), scopes.end(), "") != scopes.end();
+      if (!local) types.push_back(name + match[2].str());
+    }
+  }
+  return types;
+}
+
 }  // namespace isthmus::tidy

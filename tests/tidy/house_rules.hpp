@@ -1,9 +1,9 @@
 #pragma once
 // The house rules that a program can judge, as functions of a file's name and text: sizes (headers 300 lines,
 // sources 500, functions 70, lines 110 characters), the dependency rule between modules, the comment that
-// opens a header, and what the project does without: shared pointers, raw allocation, marks of unfinished
-// work, Boost.Graph in headers. Function lengths come from counting braces, not from parsing: a length counts
-// from the signature to the last brace.
+// opens a header, one definition of each type in the program, and what the project does without: shared
+// pointers, raw allocation, marks of unfinished work, Boost.Graph in headers. Function lengths come from
+// counting braces, not from parsing: a length counts from the signature to the last brace.
 
 #include <cstddef>
 #include <string>
@@ -33,5 +33,9 @@ struct Function {
 /// The functions of a file, member functions included; lambdas and local types belong to the function around
 /// them.
 std::vector<Function> functions(std::string_view text);
+
+/// Types that a file defines at namespace scope, with their namespaces: "isthmus::Finding". Those in unnamed
+/// namespaces are left out. Two of the same name in one program are a fault that no linker reports.
+std::vector<std::string> defined_types(std::string_view text);
 
 }  // namespace isthmus::tidy

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -137,11 +138,18 @@ TEST(HouseRules, find_headers_that_do_not_open_as_they_should) {
               ElementsAre("lines of the opening comment: 16, at most 15"));
 }
 
+TEST(HouseRules, find_the_types_that_a_file_defines_for_the_whole_program) {
+  EXPECT_THAT(defined_types("namespace a {\nstruct B;\nstruct C : D {\n};\nnamespace {\nclass E {\n};\n}  // "
+                            "namespace\nenum class F : int {\n};\n}  // namespace a\nclass G final {\n"),
+              ElementsAre("a::C", "a::F", "G"));
+}
+
 TEST(HouseRules, hold_in_every_source_of_the_project) {
   namespace fs = std::filesystem;
   const fs::path root = ISTHMUS_SOURCE_DIR;
   std::ostringstream found;
   int judged = 0;
+  std::map<std::string, std::string> home;  // type -> the file that defines it
   for (const std::string folder : {"model", "planner", "sim", "report", "hw", "cli", "tests", "bench"}) {
     if (!fs::exists(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
@@ -152,6 +160,10 @@ TEST(HouseRules, hold_in_every_source_of_the_project) {
       text << std::ifstream(entry.path()).rdbuf();
       for (const auto& [line, message] : find_violations(path, text.str())) {
         found << path << ":" << line << ": " << message << "\n";
+      }
+      for (const std::string& type : defined_types(text.str())) {
+        const auto [known, is_new] = home.try_emplace(type, path);
+        if (!is_new) found << path << ": " << type << " is defined in " << known->second << " as well\n";
       }
       ++judged;
     }
