@@ -115,11 +115,19 @@ class Editor {
     return found;
   }
 
+  /// An unknown rate (0) stays unknown at a share of it.
   std::int64_t scaled(std::int64_t rate) const {
     const double kept = static_cast<double>(rate) * edit_.factor.value_or(1);
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(kept));
+    return std::max(std::min<std::int64_t>(1, rate), static_cast<std::int64_t>(kept));
   }
-  Bandwidth degraded(Bandwidth rate) const { return edit_.bandwidth.value_or(Bandwidth{scaled(rate.value)}); }
+  Bandwidth degraded(Bandwidth rate) const {
+    if (!edit_.bandwidth) return {scaled(rate.value)};
+    if (rate.value > 0 && *edit_.bandwidth > rate) {
+      refuse("bandwidth", fmt::format("{} bytes per second", edit_.bandwidth->value),
+             fmt::format("1 MB/s to the present {} bytes per second", rate.value));
+    }
+    return *edit_.bandwidth;
+  }
 
   void degrade_nics(Block& block, const HostMask& hosts) {
     bool any = false;
@@ -346,6 +354,9 @@ void judge_form(const FabricEdit& edit, const std::string& key) {
   if (edit.factor && edit.bandwidth) refuse("bandwidth", "factor and bandwidth", "one of them");
   if (edit.factor && !(*edit.factor > 0 && *edit.factor < 1)) {
     refuse("factor", fmt::format("{}", *edit.factor), "above 0 and below 1");
+  }
+  if (edit.bandwidth && edit.bandwidth->value < 1'000'000) {
+    refuse("bandwidth", fmt::format("{} bytes per second", edit.bandwidth->value), "1 MB/s or more");
   }
   if (edit.bandwidth && !is({Subject::nic, Subject::pcie, Subject::uplink})) {
     refuse("bandwidth", "a bandwidth", "a factor for NVLinks");
