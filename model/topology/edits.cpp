@@ -347,10 +347,9 @@ void judge_form(const FabricEdit& edit, const std::string& key) {
     return std::find(subjects.begin(), subjects.end(), edit.subject) != subjects.end();
   };
   const bool degrades = edit.action == Action::degrade;
-  if (degrades != (edit.factor.has_value() || edit.bandwidth.has_value())) {
-    refuse(degrades ? "factor" : "degrade", degrades ? "nothing" : "a rate",
-           degrades ? "a factor or a bandwidth" : "factor and bandwidth go with degrade");
-  }
+  if (degrades && !edit.factor && !edit.bandwidth) refuse("factor", "nothing", "a factor or a bandwidth");
+  if (!degrades && edit.factor) refuse("factor", "a factor", "none: it goes with degrade");
+  if (!degrades && edit.bandwidth) refuse("bandwidth", "a bandwidth", "none: it goes with degrade");
   if (edit.factor && edit.bandwidth) refuse("bandwidth", "factor and bandwidth", "one of them");
   if (edit.factor && !(*edit.factor > 0 && *edit.factor < 1)) {
     refuse("factor", fmt::format("{}", *edit.factor), "above 0 and below 1");
@@ -375,6 +374,14 @@ void judge_form(const FabricEdit& edit, const std::string& key) {
   }
   if (is({Subject::pxn, Subject::uplink, Subject::leaf, Subject::spine}) && !edit.hosts.empty()) {
     refuse("hosts", "hosts", "no hosts: this edit is of the whole fabric");
+  }
+  if (!edit.gpus.empty() &&
+      !is({Subject::nic, Subject::nvlink, Subject::pcie, Subject::gpudirect, Subject::nics})) {
+    refuse("gpus", "GPUs", "none: this edit is not of single GPUs or their NICs");
+  }
+  if (!edit.switches.empty() &&
+      !is({Subject::nvlink, Subject::nvswitch, Subject::uplink, Subject::leaf, Subject::spine})) {
+    refuse("switches", "switches", "none: this edit is not of switches");
   }
 }
 
