@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "model/error.hpp"
 #include "model/topology/own_nics.hpp"
@@ -129,15 +128,23 @@ class Editor {
     return *edit_.bandwidth;
   }
 
+  /// Every rail that the edit names must be on some host that it names.
+  void judge_rails(std::set<int> missing, bool any) const {
+    if (!missing.empty()) refuse("gpus", fmt::format("{}", *missing.begin()), "rails of the hosts named");
+    if (!any) refuse("hosts", "no NIC", "hosts with NICs");
+  }
+
   void degrade_nics(Block& block, const HostMask& hosts) {
     bool any = false;
+    std::set<int> missing(edit_.gpus.begin(), edit_.gpus.end());
     for (BlockNic& nic : block.nics) {
       if (!on(block, nic.vertex, hosts) || !among(edit_.gpus, nic.rail)) continue;
       nic.rate = degraded(nic.rate);
       nic.evidence = Evidence::user;
+      missing.erase(static_cast<int>(nic.rail));
       any = true;
     }
-    if (!any) refuse("gpus", fmt::format("{}", fmt::join(edit_.gpus, ", ")), "rails of the hosts named");
+    judge_rails(std::move(missing), any);
   }
 
   void degrade_pcie(Block& block, const HostMask& hosts) {
@@ -267,6 +274,7 @@ class Editor {
     std::size_t nic = 0;
     int first_host = 0;
     bool any = false;
+    std::set<int> missing(edit_.gpus.begin(), edit_.gpus.end());
     std::vector<std::uint32_t> plugs = topology_.switch_of_nic;
     for (const std::uint32_t type : topology_.blocks) {
       const Block& block = topology_.types[type];
@@ -274,13 +282,14 @@ class Editor {
         const int host = first_host + static_cast<int>(block.vertices[each.vertex].host.value_or(0));
         if ((wanted.empty() || wanted.contains(host)) && among(edit_.gpus, each.rail)) {
           plugs[nic] = no_switch;
+          missing.erase(static_cast<int>(each.rail));
           any = true;
         }
         ++nic;
       }
       first_host += static_cast<int>(block.hosts);
     }
-    if (!any) refuse("gpus", fmt::format("{}", fmt::join(edit_.gpus, ", ")), "rails of the hosts named");
+    judge_rails(std::move(missing), any);
     topology_.switch_of_nic = std::move(plugs);
   }
 
@@ -307,8 +316,10 @@ class Editor {
     for (const std::uint32_t leaf : named(VertexKind::leaf)) {
       std::optional<std::uint32_t> left;
       if (edit_.wires) left = static_cast<std::uint32_t>(*edit_.wires);
+      bool any = false;
       for (NetworkCable& cable : cables) {
         if (cable.low != leaf) continue;
+        any = true;
         if (edit_.action == Action::degrade) {
           cable.wire = degraded(cable.wire);
           cable.evidence = Evidence::user;
@@ -318,6 +329,7 @@ class Editor {
         cable.wires -= taken;
         if (left) *left -= taken;
       }
+      if (!any) refuse("switches", topology_.network.switches[leaf].name, "leaves with up-links");
       if (left && *left > 0) refuse("wires", fmt::format("{}", *edit_.wires), "at most the leaf's up-links");
     }
     std::erase_if(cables, [](const NetworkCable& cable) { return cable.wires == 0; });
