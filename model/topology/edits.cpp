@@ -72,11 +72,13 @@ class Editor {
       HostMask mask(topology_.types[type].hosts);
       for (std::size_t h = 0; h < mask.size(); ++h) mask[h] = wanted.empty() || wanted.contains(host++);
       if (std::find(mask.begin(), mask.end(), true) == mask.end()) continue;
-      const auto [known, is_new] =
-          changed.try_emplace({type, mask}, static_cast<std::uint32_t>(result.types.size()));
+      const auto [known, is_new] = changed.try_emplace({type, mask}, 0);
       if (is_new) {
-        result.types.push_back(topology_.types[type]);
-        (this->*edit_block)(result.types.back(), mask);
+        Block block = topology_.types[type];
+        (this->*edit_block)(block, mask);
+        const auto alike = std::find(result.types.begin(), result.types.end(), block);
+        known->second = static_cast<std::uint32_t>(alike - result.types.begin());
+        if (alike == result.types.end()) result.types.push_back(std::move(block));
       }
       type = known->second;
     }
