@@ -193,6 +193,7 @@ class Editor {
 
   void change_nvlinks(Block& block, const HostMask& hosts) {
     judge_chips(block);
+    std::set<const BlockWire*> slowed;  // a bundle between two GPUs is seen from both
     for (const std::uint32_t gpu : gpus_of(block, hosts)) {
       const std::uint32_t vertex = block.gpus[gpu].vertex;
       for (const bool out : {true, false}) {
@@ -205,6 +206,7 @@ class Editor {
               (!is_chip(block, other) || !among(edit_.switches, block.vertices[other].index))) {
             continue;
           }
+          if (edit_.action == Action::degrade && !slowed.insert(&wire).second) continue;
           const std::uint32_t taken = change(wire, left);
           if (left) *left -= taken;
         }
