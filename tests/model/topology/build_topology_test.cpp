@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "model/topology/networks.hpp"
+#include "tests/support/block_builder.hpp"
 #include "tests/support/fabric_generator.hpp"
 #include "tests/support/fabric_tools.hpp"
 
@@ -82,6 +84,38 @@ TEST(BuildTopology, rails_are_joined_by_nothing_but_pxn) {
             (std::vector<std::string>{"NVLink out of GPU 0 on host 0", "NVLink into GPU 1 on host 0",
                                       "PCIe out of GPU 1 on host 0", "NIC out of GPU 1 on host 0",
                                       "NIC into GPU 1 on host 1", "PCIe into GPU 1 on host 1"}));
+}
+
+TEST(BuildTopology, pxn_takes_the_rail_that_the_receiver_listens_on_after_its_own_nic_failed) {
+  for (const NetworkKind network : {NetworkKind::rails, NetworkKind::superpod}) {
+    FabricSpec spec = with_network("dgx-h100-superpod", 4, network, true);
+    spec.edits = {{.subject = FabricEdit::Subject::nic, .hosts = {1}, .gpus = {3}}};
+    const Fabric fabric(spec);
+    for (std::uint32_t from = 0; from < 8; ++from) {
+      for (std::uint32_t to = 8; to < 16; ++to) {
+        ASSERT_TRUE(fabric.reachable({from}, {to})) << from << " to " << to;
+        EXPECT_EQ(fabric.switch_hops({from}, {to}), 1) << from << " to " << to;
+        EXPECT_EQ(fabric.switch_hops({from + 16}, {to}), 1) << from << " to " << to;
+      }
+    }
+  }
+}
+
+TEST(BuildTopology, pxn_relays_nothing_where_the_senders_own_nic_is_on_the_rail) {
+  Topology topology;
+  topology.types = {hgx_host({.gpus_per_nic = 2})};
+  topology.blocks = {0, 0};
+  Cabling cabling = rail_switches(2, 4);
+  topology.network = cabling.network;
+  topology.switch_of_nic = cabling.switch_of_nic;
+  topology.routing.pxn = true;
+  const Fabric fabric(topology);
+  for (std::uint32_t from = 0; from < 8; ++from) {
+    for (std::uint32_t to = 8; to < 16; ++to) {
+      const bool relayed = names_along(fabric, from, to)[0].starts_with("NVLink");
+      EXPECT_EQ(relayed, from / 2 != (to - 8) / 2) << from << " to " << to;
+    }
+  }
 }
 
 TEST(BuildTopology, pxn_keeps_traffic_of_a_unit_below_its_leaves) {
