@@ -32,13 +32,13 @@ std::string label(const FabricSpec& spec) {
 
 void reset_peak() { std::ofstream("/proc/self/clear_refs") << 5; }
 
-double peak_gigabytes() {
+double peak_megabytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
     if (word != "VmHWM:") continue;
     double kilobytes = 0;
     status >> kilobytes;
-    return kilobytes * 1024e-9;
+    return kilobytes * 1024e-6;
   }
   return 0;
 }
@@ -47,7 +47,7 @@ void build(benchmark::State& state) {
   const FabricSpec spec = spec_of(state);
   reset_peak();
   for (auto _ : state) benchmark::DoNotOptimize(Fabric(spec).links().data());
-  state.counters["peak_GB"] = peak_gigabytes();
+  state.counters["peak_MB"] = peak_megabytes();
   state.SetLabel(label(spec));
 }
 
@@ -81,7 +81,7 @@ void expand(benchmark::State& state) {
   const Fabric fabric(spec);
   reset_peak();
   for (auto _ : state) benchmark::DoNotOptimize(fabric.graph().edges.data());
-  state.counters["peak_GB"] = peak_gigabytes();
+  state.counters["peak_MB"] = peak_megabytes();
   state.SetLabel(label(spec));
 }
 
