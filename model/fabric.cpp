@@ -135,15 +135,20 @@ std::optional<std::uint32_t> Fabric::State::relay(const Placed& placed, std::uin
   const std::optional<std::uint32_t> own = routes.nic[gpu] ? std::optional(gpu) : std::nullopt;
   if (!topology_.routing.pxn) return own;
   const std::size_t gpus = routes.nic.size();
+  const auto rail_of = [this](const Placed& at, std::uint32_t each) {
+    const std::optional<std::uint32_t> nic = routes_[at.routes].nic[each];
+    return nic ? block(at).nics[*nic].rail : vertex(at, each).index;
+  };
   const auto helps = [&](std::uint32_t other) {
     return routes.relays[other] && vertex(placed, other).host == vertex(placed, gpu).host &&
            (other == gpu || routes.over_nvlink[std::size_t{gpu} * gpus + other]);
   };
-  const std::uint32_t rail = vertex(target, target_gpu).index;
+  const std::uint32_t rail = rail_of(target, target_gpu);
+  if (helps(gpu) && rail_of(placed, gpu) == rail) return gpu;
   std::vector<std::uint32_t> near;
   for (std::uint32_t other = 0; other < gpus; ++other) {
     if (!helps(other)) continue;
-    if (vertex(placed, other).index == rail) return other;
+    if (rail_of(placed, other) == rail) return other;
     near.push_back(other);
   }
   if (routes.relays[gpu] || near.empty()) return own;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "model/error.hpp"
 #include "model/topology/own_nics.hpp"
@@ -73,11 +72,13 @@ class Editor {
       HostMask mask(topology_.types[type].hosts);
       for (std::size_t h = 0; h < mask.size(); ++h) mask[h] = wanted.empty() || wanted.contains(host++);
       if (std::find(mask.begin(), mask.end(), true) == mask.end()) continue;
-      const auto [known, is_new] =
-          changed.try_emplace({type, mask}, static_cast<std::uint32_t>(result.types.size()));
+      const auto [known, is_new] = changed.try_emplace({type, mask}, 0);
       if (is_new) {
-        result.types.push_back(topology_.types[type]);
-        (this->*edit_block)(result.types.back(), mask);
+        Block block = topology_.types[type];
+        (this->*edit_block)(block, mask);
+        const auto alike = std::find(result.types.begin(), result.types.end(), block);
+        known->second = static_cast<std::uint32_t>(alike - result.types.begin());
+        if (alike == result.types.end()) result.types.push_back(std::move(block));
       }
       type = known->second;
     }
@@ -115,21 +116,37 @@ class Editor {
     return found;
   }
 
+  /// An unknown rate (0) stays unknown at a share of it.
   std::int64_t scaled(std::int64_t rate) const {
     const double kept = static_cast<double>(rate) * edit_.factor.value_or(1);
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(kept));
+    return std::max(std::min<std::int64_t>(1, rate), static_cast<std::int64_t>(kept));
   }
-  Bandwidth degraded(Bandwidth rate) const { return edit_.bandwidth.value_or(Bandwidth{scaled(rate.value)}); }
+  Bandwidth degraded(Bandwidth rate) const {
+    if (!edit_.bandwidth) return {scaled(rate.value)};
+    if (rate.value > 0 && *edit_.bandwidth > rate) {
+      refuse("bandwidth", fmt::format("{} bytes per second", edit_.bandwidth->value),
+             fmt::format("1 MB/s to the present {} bytes per second", rate.value));
+    }
+    return *edit_.bandwidth;
+  }
+
+  /// Every rail that the edit names must be on some host that it names.
+  void judge_rails(std::set<int> missing, bool any) const {
+    if (!missing.empty()) refuse("gpus", fmt::format("{}", *missing.begin()), "rails of the hosts named");
+    if (!any) refuse("hosts", "no NIC", "hosts with NICs");
+  }
 
   void degrade_nics(Block& block, const HostMask& hosts) {
     bool any = false;
+    std::set<int> missing(edit_.gpus.begin(), edit_.gpus.end());
     for (BlockNic& nic : block.nics) {
       if (!on(block, nic.vertex, hosts) || !among(edit_.gpus, nic.rail)) continue;
       nic.rate = degraded(nic.rate);
       nic.evidence = Evidence::user;
+      missing.erase(static_cast<int>(nic.rail));
       any = true;
     }
-    if (!any) refuse("gpus", fmt::format("{}", fmt::join(edit_.gpus, ", ")), "rails of the hosts named");
+    judge_rails(std::move(missing), any);
   }
 
   void degrade_pcie(Block& block, const HostMask& hosts) {
@@ -176,6 +193,7 @@ class Editor {
 
   void change_nvlinks(Block& block, const HostMask& hosts) {
     judge_chips(block);
+    std::set<const BlockWire*> slowed;  // a bundle between two GPUs is seen from both
     for (const std::uint32_t gpu : gpus_of(block, hosts)) {
       const std::uint32_t vertex = block.gpus[gpu].vertex;
       for (const bool out : {true, false}) {
@@ -188,6 +206,7 @@ class Editor {
               (!is_chip(block, other) || !among(edit_.switches, block.vertices[other].index))) {
             continue;
           }
+          if (edit_.action == Action::degrade && !slowed.insert(&wire).second) continue;
           const std::uint32_t taken = change(wire, left);
           if (left) *left -= taken;
         }
@@ -259,6 +278,7 @@ class Editor {
     std::size_t nic = 0;
     int first_host = 0;
     bool any = false;
+    std::set<int> missing(edit_.gpus.begin(), edit_.gpus.end());
     std::vector<std::uint32_t> plugs = topology_.switch_of_nic;
     for (const std::uint32_t type : topology_.blocks) {
       const Block& block = topology_.types[type];
@@ -266,13 +286,14 @@ class Editor {
         const int host = first_host + static_cast<int>(block.vertices[each.vertex].host.value_or(0));
         if ((wanted.empty() || wanted.contains(host)) && among(edit_.gpus, each.rail)) {
           plugs[nic] = no_switch;
+          missing.erase(static_cast<int>(each.rail));
           any = true;
         }
         ++nic;
       }
       first_host += static_cast<int>(block.hosts);
     }
-    if (!any) refuse("gpus", fmt::format("{}", fmt::join(edit_.gpus, ", ")), "rails of the hosts named");
+    judge_rails(std::move(missing), any);
     topology_.switch_of_nic = std::move(plugs);
   }
 
@@ -299,8 +320,10 @@ class Editor {
     for (const std::uint32_t leaf : named(VertexKind::leaf)) {
       std::optional<std::uint32_t> left;
       if (edit_.wires) left = static_cast<std::uint32_t>(*edit_.wires);
+      bool any = false;
       for (NetworkCable& cable : cables) {
         if (cable.low != leaf) continue;
+        any = true;
         if (edit_.action == Action::degrade) {
           cable.wire = degraded(cable.wire);
           cable.evidence = Evidence::user;
@@ -310,6 +333,7 @@ class Editor {
         cable.wires -= taken;
         if (left) *left -= taken;
       }
+      if (!any) refuse("switches", topology_.network.switches[leaf].name, "leaves with up-links");
       if (left && *left > 0) refuse("wires", fmt::format("{}", *edit_.wires), "at most the leaf's up-links");
     }
     std::erase_if(cables, [](const NetworkCable& cable) { return cable.wires == 0; });
@@ -339,13 +363,15 @@ void judge_form(const FabricEdit& edit, const std::string& key) {
     return std::find(subjects.begin(), subjects.end(), edit.subject) != subjects.end();
   };
   const bool degrades = edit.action == Action::degrade;
-  if (degrades != (edit.factor.has_value() || edit.bandwidth.has_value())) {
-    refuse(degrades ? "factor" : "degrade", degrades ? "nothing" : "a rate",
-           degrades ? "a factor or a bandwidth" : "factor and bandwidth go with degrade");
-  }
+  if (degrades && !edit.factor && !edit.bandwidth) refuse("factor", "nothing", "a factor or a bandwidth");
+  if (!degrades && edit.factor) refuse("factor", "a factor", "none: it goes with degrade");
+  if (!degrades && edit.bandwidth) refuse("bandwidth", "a bandwidth", "none: it goes with degrade");
   if (edit.factor && edit.bandwidth) refuse("bandwidth", "factor and bandwidth", "one of them");
   if (edit.factor && !(*edit.factor > 0 && *edit.factor < 1)) {
     refuse("factor", fmt::format("{}", *edit.factor), "above 0 and below 1");
+  }
+  if (edit.bandwidth && edit.bandwidth->value < 1'000'000) {
+    refuse("bandwidth", fmt::format("{} bytes per second", edit.bandwidth->value), "1 MB/s or more");
   }
   if (edit.bandwidth && !is({Subject::nic, Subject::pcie, Subject::uplink})) {
     refuse("bandwidth", "a bandwidth", "a factor for NVLinks");
@@ -364,6 +390,14 @@ void judge_form(const FabricEdit& edit, const std::string& key) {
   }
   if (is({Subject::pxn, Subject::uplink, Subject::leaf, Subject::spine}) && !edit.hosts.empty()) {
     refuse("hosts", "hosts", "no hosts: this edit is of the whole fabric");
+  }
+  if (!edit.gpus.empty() &&
+      !is({Subject::nic, Subject::nvlink, Subject::pcie, Subject::gpudirect, Subject::nics})) {
+    refuse("gpus", "GPUs", "none: this edit is not of single GPUs or their NICs");
+  }
+  if (!edit.switches.empty() &&
+      !is({Subject::nvlink, Subject::nvswitch, Subject::uplink, Subject::leaf, Subject::spine})) {
+    refuse("switches", "switches", "none: this edit is not of switches");
   }
 }
 

@@ -71,13 +71,76 @@ Mesh mesh() {
   return result;
 }
 
-FabricSpec fabric() {
-  const std::vector<FabricPreset> presets = fabric_presets();
+std::vector<int> maybe_numbers(int end) {
+  std::vector<int> result;
+  if (!flip()) return result;
+  for (const std::int64_t number : distinct_numbers(end, pick<std::size_t>(1, 4))) {
+    result.push_back(static_cast<int>(number));
+  }
+  return result;
+}
+
+FabricEdit fabric_edit() {
+  using Action = FabricEdit::Action;
+  using Subject = FabricEdit::Subject;
+  const auto [action, subject] = one_of<std::pair<Action, Subject>>({{Action::remove, Subject::nic},
+                                                                     {Action::remove, Subject::nvlink},
+                                                                     {Action::remove, Subject::nvswitch},
+                                                                     {Action::remove, Subject::uplink},
+                                                                     {Action::remove, Subject::leaf},
+                                                                     {Action::remove, Subject::spine},
+                                                                     {Action::degrade, Subject::nic},
+                                                                     {Action::degrade, Subject::nvlink},
+                                                                     {Action::degrade, Subject::nvswitch},
+                                                                     {Action::degrade, Subject::uplink},
+                                                                     {Action::degrade, Subject::pcie},
+                                                                     {Action::disable, Subject::gpudirect},
+                                                                     {Action::disable, Subject::pxn},
+                                                                     {Action::disable, Subject::mnnvl},
+                                                                     {Action::swap, Subject::nics},
+                                                                     {Action::cut, Subject::domain}});
+  FabricEdit edit{.action = action, .subject = subject};
+  edit.hosts = maybe_numbers(1'000'000);
+  edit.gpus = maybe_numbers(8);
+  edit.switches = maybe_numbers(1'000'000);
+  edit.wires = maybe_count(1'000'000);
+  if (flip()) edit.factor = pick(1, 999'999'937) / 1'000'000'007.0;
+  edit.bandwidth = maybe_rate();
+  edit.size = maybe_count(1'000'000);
+  return edit;
+}
+
+FabricSpec fabric_part() {
   FabricSpec spec;
-  spec.preset = std::string(one_of(presets).name);
+  if (pick(0, 3) == 0) {
+    spec.preset.clear();
+    spec.import_file = text();
+  } else {
+    spec.preset = std::string(one_of(fabric_presets()).name);
+  }
   spec.hosts = pick(1, 1'048'576);
   spec.nic_bandwidth = maybe_rate();
   spec.nvlink_bandwidth = maybe_rate();
+  spec.pcie_bandwidth = maybe_rate();
+  if (flip())
+    spec.network = one_of<NetworkKind>({NetworkKind::superpod, NetworkKind::one_switch, NetworkKind::rails});
+  if (flip()) spec.oversubscription = 1 + pick(0, 1'000'000) / 7.0;
+  spec.gpus_per_rack = maybe_count(72);
+  return spec;
+}
+
+FabricSpec fabric() {
+  FabricSpec spec = fabric_part();
+  if (pick(0, 3) == 0) {
+    spec = FabricSpec{};
+    spec.preset.clear();
+    for (std::size_t n = pick<std::size_t>(1, 4); n > 0; --n) spec.parts.push_back(fabric_part());
+    spec.join_bandwidth = Bandwidth{pick<std::int64_t>(1, 1'000'000'000'007)};
+  }
+  spec.routing.hashed = flip();
+  spec.routing.pxn = flip();
+  if (flip()) spec.routing.seed = pick<std::uint64_t>(0, std::uint64_t{1} << 62);
+  for (std::size_t n = flip() ? pick<std::size_t>(1, 5) : 0; n > 0; --n) spec.edits.push_back(fabric_edit());
   return spec;
 }
 
