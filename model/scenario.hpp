@@ -1,6 +1,6 @@
 #pragma once
-// A scenario file: what is moved, from which layout to which, on which fabric, how. Three forms: a whole refit
-// (model + train + generate), bare tensors (tensor/source/target, or a list under `tensors`), and plain
+// A scenario file: what is moved, from which layout to which, on which fabric, how. Three forms: a whole
+// refit (model + train + generate), bare tensors (tensor/source/target, or a list under `tensors`), and plain
 // traffic (`traffic`). See docs/scenario.md.
 // Invariant: text -> Scenario -> text -> Scenario is the identity. Every quantity in the file carries its
 // unit. Reading reports the first fault as InputError with file, line, key, what was found and what is

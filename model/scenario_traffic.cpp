@@ -126,7 +126,9 @@ void read_baseline(const YamlValue& value, TrafficSpec& spec) {
     if ((top != "fabric" && top != "traffic" && top != "calibration") || own ||
         yaml_text(child.key) != child.key)
       value.refuse(fmt::format("the key '{}'", printable(child.key)), form);
-    spec.baseline.emplace_back(child.key, flow_text(child));
+    std::string text = flow_text(child);
+    if (first_unprintable(text) != text.size()) value.refuse("a value of several lines", form);
+    spec.baseline.emplace_back(child.key, std::move(text));
   }
 }
 

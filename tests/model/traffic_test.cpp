@@ -124,6 +124,13 @@ TEST(Traffic, values_out_of_range_are_refused) {
             "calibration with their values: {fabric.edits: none}");
 }
 
+TEST(Traffic, values_of_the_baseline_stand_on_one_line) {
+  const std::string before = "  pair: {from: 0, to: 8}\n  baseline: {fabric.hosts: ";
+  EXPECT_EQ(fault_of(before + "\"3\\n\"}\n").substr(0, 57),
+            "t.yaml:5: traffic.baseline: found a value of several line");
+  EXPECT_EQ(fault_of(before + "3}\n"), "");
+}
+
 TEST(Traffic, a_chunk_above_the_slot_is_refused_with_the_reason) {
   const std::string before = "  pair: {from: 0, to: 8}\n  channels: nccl\n  nccl: {NCCL_CHUNK_SIZE: ";
   EXPECT_EQ(

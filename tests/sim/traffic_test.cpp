@@ -142,6 +142,35 @@ TEST(TrafficSimulation, a_leaf_with_fourteen_uplinks_gives_each_tray_its_share) 
   EXPECT_NEAR(slowest(predict(edited({"gb200-nvl72", 36}, edit), flows(list))), 700.0 / 18, 1e-6);
 }
 
+TEST(TrafficSimulation, a_lost_spine_costs_every_leaf_its_wires) {
+  const auto spine = [](int number) {
+    return Edit{Edit::Action::remove, Edit::Subject::spine, {}, {}, {number}};
+  };
+  std::vector<TrafficFlow> racks, units;
+  for (int tray = 0; tray < 18; ++tray) racks.push_back({4 * tray, 72 + 4 * tray});
+  for (int host = 0; host < 32; ++host) units.push_back({8 * host, 8 * (host + 32)});
+  EXPECT_NEAR(slowest(predict(edited({"gb200-nvl72", 144}, spine(2)), flows(racks))), 50 * 16.0 / 18, 1e-6);
+  EXPECT_NEAR(slowest(predict(edited({"dgx-h100-superpod", 128}, spine(9)), flows(units))), 50 * 0.9375,
+              1e-6);
+}
+
+TEST(TrafficSimulation, a_pair_moved_across_sockets_goes_as_fast_as_they_are_joined) {
+  const Edit swap{Edit::Action::swap, Edit::Subject::nics, {0}, {0, 4}};
+  EXPECT_NEAR(rate(predict(edited({"dgx-h100", 2}, swap), flows({{0, 8}}))), 22, 1e-6);
+  EXPECT_NEAR(rate(predict(edited({"dgx-h100", 2}, swap), flows({{1, 8}}))), 50, 1e-6);
+}
+
+TEST(TrafficSimulation, a_lost_nic_leaves_its_gpu_a_share_of_the_others) {
+  FabricSpec fabric = edited({"dgx-h100", 2}, Edit{Edit::Action::remove, Edit::Subject::nic, {0}, {0}});
+  fabric.routing.pxn = true;
+  // All eight GPUs to every rail but the lost one, alike: the seven NICs left are full.
+  std::vector<TrafficFlow> list;
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    for (int rail = 1; rail < 8; ++rail) list.push_back({gpu, 8 + rail});
+  }
+  EXPECT_NEAR(rate(predict(fabric, flows(list))), 350, 1e-4);
+}
+
 TEST(TrafficSimulation, without_gpudirect_a_switchs_uplink_carries_two_streams_each_way) {
   const FabricSpec fabric = edited({"dgx-h100", 2}, Edit{Edit::Action::disable, Edit::Subject::gpudirect});
   const TrafficPrediction one_way = predict(fabric, flows({{0, 8}}));
