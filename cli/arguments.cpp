@@ -49,7 +49,8 @@ void add_policy(CLI::App& command, std::vector<std::string>& chosen) {
 }
 
 CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
-  CLI::App* command = app.add_subcommand("simulate", "Plan, prove and predict a refit; one row per policy");
+  CLI::App* command = app.add_subcommand(
+      "simulate", "Plan, prove and predict a refit, one row per policy; or predict plain traffic");
   add_scenario(*command, options);
   add_policy(*command, options.policies);
   command

@@ -17,6 +17,7 @@
 #include "report/comparison.hpp"
 #include "report/documents.hpp"
 #include "report/inventory.hpp"
+#include "report/traffic.hpp"
 #include "report/validation.hpp"
 
 namespace isthmus::cli {
@@ -80,6 +81,17 @@ int apply_gate(const report::Comparison& comparison, double max_seconds) {
   return 1;
 }
 
+int simulate_traffic(const Scenario& scenario, const SimulateOptions& options) {
+  constexpr std::string_view allowed = "neither --policy nor --max-seconds with traffic";
+  if (!options.policies.empty())
+    throw InputError({"--policy", 0, ""}, "policies beside plain traffic, which has no plan", allowed);
+  if (options.max_seconds)
+    throw InputError({"--max-seconds", 0, ""}, "a gate for policies beside plain traffic", allowed);
+  const report::TrafficComparison comparison = report::compare_traffic(scenario);
+  print(options.json ? report::to_json(comparison) : report::to_text(comparison));
+  return 0;
+}
+
 /// Predictions need the calibration; the rules about layouts do not.
 void judge_calibration(const Scenario& scenario, Validation& result) {
   try {
@@ -94,6 +106,7 @@ void judge_calibration(const Scenario& scenario, Validation& result) {
 int simulate(const SimulateOptions& options) {
   const std::vector<std::string> names = chosen_policies(options.policies);
   const Scenario scenario = read_any(options.scenario, options.overrides, options.model);
+  if (scenario.traffic) return simulate_traffic(scenario, options);
   const Calibration calibration =
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   const Refit refit = resolve(scenario);

@@ -79,7 +79,8 @@ Constant read_constant(const YamlValue& entry, std::string_view unit) {
 std::vector<std::filesystem::path> calibration_folders(const std::filesystem::path& scenario_directory) {
   std::vector<std::filesystem::path> folders;
   std::error_code code;
-  std::filesystem::path folder = std::filesystem::absolute(scenario_directory, code).lexically_normal();
+  const std::filesystem::path here = scenario_directory.empty() ? "." : scenario_directory;
+  std::filesystem::path folder = std::filesystem::absolute(here, code).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();  // "a/b/" is a/b
   for (bool at_top = false; !at_top;) {
     folders.push_back(folder / "calibrations");
@@ -173,6 +174,7 @@ const std::vector<ConstantField>& calibration_fields() {
       {"nvlink_operation_time", "s", &Calibration::nvlink_operation_time},
       {"network_operation_time", "s", &Calibration::network_operation_time},
       {"collective_bandwidth", "B/s", &Calibration::collective_bandwidth},
+      {"channel_bandwidth", "B/s", &Calibration::channel_bandwidth},
       {"export_time_per_tensor", "s", &Calibration::export_time_per_tensor},
       {"load_time_per_tensor", "s", &Calibration::load_time_per_tensor},
       {"memory_bandwidth", "B/s", &Calibration::memory_bandwidth},

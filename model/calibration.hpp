@@ -42,6 +42,8 @@ struct Calibration {
   Constant nvlink_operation_time, network_operation_time;
   // Most bytes per second that one collective reaches on the network: channels x rate per channel.
   Constant collective_bandwidth;
+  // Most bytes per second that one channel of send/recv moves over the network: the rate of its CTA.
+  Constant channel_bandwidth;
   // Host time per HuggingFace tensor: export on the training side, load on the generation side (seconds).
   Constant export_time_per_tensor, load_time_per_tensor;
   // GPU memory bandwidth, read + write together, for copies, packing and loading (bytes per second).

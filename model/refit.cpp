@@ -11,6 +11,7 @@
 #include "model/placement.hpp"
 #include "model/scenario_model.hpp"
 #include "model/stages.hpp"
+#include "model/traffic_rules.hpp"
 
 namespace isthmus {
 namespace {
@@ -186,6 +187,7 @@ Fabric scenario_fabric(const Scenario& scenario) {
 }
 
 Refit resolve(const Scenario& scenario) {
+  require_refit(scenario);
   Fabric fabric = scenario_fabric(scenario);
   Refit refit = scenario.model ? resolve_model(scenario, std::move(fabric))
                                : resolve_tensors(scenario, std::move(fabric));

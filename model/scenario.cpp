@@ -8,6 +8,7 @@
 #include "model/quantity.hpp"
 #include "model/scenario_fabric.hpp"
 #include "model/scenario_reader.hpp"
+#include "model/scenario_traffic.hpp"
 #include "model/text.hpp"
 #include "model/yaml.hpp"
 
@@ -147,11 +148,27 @@ void read_whole_refit(const YamlValue& root, Scenario& scenario) {
   if (const auto ranks = root.find("ranks")) read_sides(*ranks, scenario);
 }
 
-/// The two forms exclude each other; `tensor` or `tensors` decides.
+/// The forms exclude each other; `traffic` decides first.
+bool read_traffic_form(const YamlValue& root, Scenario& scenario) {
+  const auto traffic = root.find("traffic");
+  if (!traffic) return false;
+  for (const std::string_view key : {"model", "train", "generate", "ranks", "tensor", "source", "target",
+                                     "tensors", "refit", "published"}) {
+    if (const auto value = root.find(key)) {
+      value->refuse("this key beside traffic", "it without traffic (published: below traffic)");
+    }
+  }
+  scenario.traffic = read_traffic(*traffic);
+  return true;
+}
+
+/// Of the other two `tensor` or `tensors` decides.
 void read_content(const YamlValue& root, Scenario& scenario) {
+  if (read_traffic_form(root, scenario)) return;
   const bool bare = root.find("tensor") || root.find("tensors");
   if (!bare && !root.find("model")) {
-    root.refuse("neither model nor tensor", "model, train, generate; or tensor, source, target; or tensors");
+    root.refuse("neither model nor tensor nor traffic",
+                "model, train, generate; or tensor, source, target; or tensors; or traffic");
   }
   const std::vector<std::string_view> foreign =
       bare ? std::vector<std::string_view>{"model", "train", "generate", "ranks"}
@@ -171,7 +188,7 @@ void read_content(const YamlValue& root, Scenario& scenario) {
 
 void read_root(const YamlValue& root, Scenario& scenario) {
   root.allow_only({"name", "fabric", "model", "train", "generate", "ranks", "tensor", "source", "target",
-                   "tensors", "refit", "calibration", "published"});
+                   "tensors", "traffic", "refit", "calibration", "published"});
   const std::string stem = scenario.file.stem().string();
   scenario.name = stem.empty() ? "scenario" : printable(stem);
   if (const auto name = root.find("name")) scenario.name = name->text("a name of one line");
@@ -204,8 +221,8 @@ Location Scenario::at(std::string_view key) const {
 bool same_content(const Scenario& a, const Scenario& b) {
   return a.name == b.name && a.fabric == b.fabric && a.model == b.model && a.train == b.train &&
          a.generate == b.generate && a.train_ranks == b.train_ranks && a.generate_ranks == b.generate_ranks &&
-         a.tensors == b.tensors && a.refit == b.refit && a.calibration == b.calibration &&
-         a.published == b.published;
+         a.tensors == b.tensors && a.traffic == b.traffic && a.refit == b.refit &&
+         a.calibration == b.calibration && a.published == b.published;
 }
 
 Scenario parse_scenario(const std::string& text, const std::filesystem::path& file,

@@ -1,7 +1,7 @@
 #pragma once
-// A scenario file: what is moved, from which layout to which, on which fabric, how. Two forms: a whole refit
-// (model + train + generate) and bare tensors (tensor/source/target, or a list under `tensors`). See
-// docs/scenario.md.
+// A scenario file: what is moved, from which layout to which, on which fabric, how. Three forms: a whole
+// refit (model + train + generate), bare tensors (tensor/source/target, or a list under `tensors`), and plain
+// traffic (`traffic`). See docs/scenario.md.
 // Invariant: text -> Scenario -> text -> Scenario is the identity. Every quantity in the file carries its
 // unit. Reading reports the first fault as InputError with file, line, key, what was found and what is
 // allowed; unknown keys are faults. resolve() (model/refit.hpp) checks what spans several keys (grids,
@@ -20,6 +20,7 @@
 #include "model/fused_view.hpp"
 #include "model/layout.hpp"
 #include "model/precision.hpp"
+#include "model/traffic.hpp"
 
 namespace isthmus {
 
@@ -137,6 +138,7 @@ struct Scenario {
   std::optional<GenerateSpec> generate;
   std::optional<SideRanks> train_ranks, generate_ranks;  // unset: contiguous, training first
   std::vector<TensorSpec> tensors;
+  std::optional<TrafficSpec> traffic{};  // in place of all of these
   RefitSpec refit;
   std::string calibration = "wire-only";
   std::vector<Published> published;

@@ -7,6 +7,7 @@
 #include "model/quantity.hpp"
 #include "model/scenario.hpp"
 #include "model/scenario_fabric.hpp"
+#include "model/scenario_traffic.hpp"
 #include "model/text.hpp"
 
 namespace isthmus {
@@ -175,7 +176,8 @@ std::string content(const Scenario& scenario) {
 
 std::string to_yaml(const Scenario& scenario) {
   std::string text = fmt::format("name: {}\n", yaml_text(scenario.name));
-  text += content(scenario) + "fabric: " + fabric_yaml(scenario.fabric) + "\n" + refit(scenario.refit);
+  text += content(scenario) + "fabric: " + fabric_yaml(scenario.fabric) + "\n";
+  text += scenario.traffic ? traffic_yaml(*scenario.traffic) : refit(scenario.refit);
   text += fmt::format("calibration: {}\n", yaml_text(scenario.calibration));
   if (!scenario.published.empty()) text += "published:\n";
   for (const Published& row : scenario.published) text += published(row);

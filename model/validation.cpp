@@ -13,6 +13,7 @@
 #include "model/scenario_model.hpp"
 #include "model/scenario_rules.hpp"
 #include "model/stages.hpp"
+#include "model/traffic_rules.hpp"
 
 namespace isthmus {
 namespace {
@@ -131,6 +132,10 @@ Validation validate(const Input& input, RuleSet rules) {
     return validation;
   }
   if (!input.has_layout) return validation;
+  if (input.scenario.traffic) {
+    add(validation, traffic_faults(input.scenario));
+    return validation;
+  }
   if (rules == RuleSet::nemo_rl && input.kind != InputKind::nemo_rl_recipe) {
     add(validation, nemo_rl_scenario_faults(input.scenario));
   }

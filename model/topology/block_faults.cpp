@@ -47,6 +47,9 @@ class BlockJudge {
   void judge_choice(std::size_t i, const std::vector<std::uint32_t>& nics);
   void judge_nics();
   std::vector<std::uint32_t> vertices_of(VertexKind kind) const;
+  std::optional<std::uint32_t> host_of(std::uint32_t vertex) const {
+    return vertex < block_.vertices.size() ? block_.vertices[vertex].host : std::nullopt;
+  }
   void judge_table(std::string_view list, VertexKind kind, const std::vector<std::uint32_t>& table);
 
   const Block& block_;
@@ -217,6 +220,12 @@ void BlockJudge::judge_gpus() {
                   fmt::format("below {}", TopologyLimits::partitions), "0");
     }
     if (block_.gpus[i].nic) judge_choice(i, nics);
+    if (i > 0 && host_of(table[i]) < host_of(table[i - 1])) {
+      faults_.add(
+          key("gpus", i, "vertex"), fmt::format("a GPU of host {}", *host_of(table[i])),
+          fmt::format("GPUs in the order of their hosts: of host {} or later", *host_of(table[i - 1])),
+          "vertices host by host");
+    }
   }
 }
 

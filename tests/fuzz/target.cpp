@@ -14,6 +14,7 @@
 #include "model/error.hpp"
 #include "model/refit.hpp"
 #include "model/text.hpp"
+#include "model/traffic_rules.hpp"
 #include "model/validation.hpp"
 
 namespace isthmus::fuzz {
@@ -49,7 +50,24 @@ bool is_small(const Scenario& scenario) {
   if (scenario.train) gpus += to_size(scenario.train->gpus) + to_size(scenario.generate->gpus);
   for (const TensorSpec& tensor : scenario.tensors)
     gpus += tensor.source.mesh.size() + tensor.target.mesh.size();
+  if (scenario.traffic) gpus += 4 * traffic_gpus(*scenario.traffic).size();
   return gpus <= most_gpus && scenario.fabric.hosts <= most_hosts;
+}
+
+bool has_large_twin(const Scenario& scenario) {
+  bool large = false;
+  only_input_errors([&] {
+    const std::optional<Scenario> twin = healthy_twin(scenario);
+    large = twin && !is_small(*twin);
+  });
+  return large;
+}
+
+/// What a prediction of plain traffic needs.
+void use_traffic(const Scenario& scenario) {
+  raise_first(traffic_faults(scenario));
+  traffic_streams(scenario_fabric(scenario), *scenario.traffic);
+  if (const std::optional<Scenario> twin = healthy_twin(scenario)) use_traffic(*twin);
 }
 
 }  // namespace
@@ -117,7 +135,7 @@ void use(const Inventory& inventory) {
 void use(const Input& input) {
   for (const InputFault& fault : input.obstacles) check_fault(fault);
   for (const InputFault& fault : input.nemo_rl) check_fault(fault);
-  if (!is_small(input.scenario)) return;
+  if (!is_small(input.scenario) || (input.scenario.traffic && has_large_twin(input.scenario))) return;
   std::optional<bool> valid;  // empty: the rules raise where they should list; all files can be read here
   only_input_errors([&] {
     for (const RuleSet rules : {RuleSet::m2n, RuleSet::nemo_rl, RuleSet::general}) {
@@ -130,7 +148,12 @@ void use(const Input& input) {
   if (!input.has_model || !input.has_layout) return;
   bool resolves = false;
   only_input_errors([&] {
-    resolve(require_scenario(input));
+    const Scenario& scenario = require_scenario(input);
+    if (scenario.traffic) {
+      use_traffic(scenario);
+    } else {
+      resolve(scenario);
+    }
     resolves = true;
   });
   ISTHMUS_ASSERT(*valid == resolves, "valid: {}, resolves: {}", *valid, resolves);

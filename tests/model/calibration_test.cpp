@@ -72,6 +72,10 @@ TEST_F(Calibrations, shipped_files_are_read_and_wire_only_equals_its_function) {
   EXPECT_EQ(h100.memory_bandwidth.value, 2.5e12);
 }
 
+TEST_F(Calibrations, of_a_scenario_named_without_a_folder_are_sought_from_the_working_folder_on) {
+  EXPECT_EQ(read_calibration("h100-ib400", {}).name, "h100-ib400");  // tests run in the project's folder
+}
+
 TEST_F(Calibrations, every_interval_of_the_shipped_files_holds_its_value) {
   for (const char* name : {"wire-only", "h100-ib400"}) {
     const Calibration calibration = read_calibration(name, project_folder() / "scenarios");
@@ -109,7 +113,7 @@ TEST_F(Calibrations, faults_name_line_key_found_and_allowed) {
             "mine.yaml:1: nic_efficiency: found nothing; allowed: a value; the key 'nic_efficiency' is "
             "required here");
   EXPECT_EQ(fault_of(constants() + "nic_efficency: 1\n").substr(0, 88),
-            "mine.yaml:14: nic_efficency: found an unknown key; allowed: nic_efficiency, pcie_efficie");
+            "mine.yaml:15: nic_efficency: found an unknown key; allowed: nic_efficiency, pcie_efficie");
   EXPECT_EQ(fault_of(constants("nic_efficiency", "0.9")),
             "mine.yaml:2: nic_efficiency: found '0.9'; allowed: a mapping with keys value, interval, "
             "provenance, source");
@@ -121,7 +125,7 @@ TEST_F(Calibrations, faults_name_line_key_found_and_allowed) {
       "mine.yaml:7: enqueue_time.value: found '1'; allowed: a time with its unit, such as 25 us or 0.2 ms");
   EXPECT_EQ(fault_of(constants("memory_bandwidth",
                                "{value: 2 GB, interval: [1 GB/s, 3 GB/s], provenance: metal, source: x}")),
-            "mine.yaml:13: memory_bandwidth.value: found '2 GB'; allowed: a rate above zero with its unit, "
+            "mine.yaml:14: memory_bandwidth.value: found '2 GB'; allowed: a rate above zero with its unit, "
             "such as 400 Gbit/s "
             "or 50 GB/s, or unlimited");
 }

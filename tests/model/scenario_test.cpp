@@ -227,8 +227,9 @@ TEST(Scenario, the_two_forms_exclude_each_other) {
   EXPECT_EQ(fault_of(bare_tensor + "tensors: [{}]\n"),
             "s.yaml:1: tensor: found this key beside tensors; allowed: one of the two forms");
   EXPECT_EQ(fault_of("fabric: {preset: dgx-h100, hosts: 1}\n"),
-            "s.yaml:1: found neither model nor tensor; allowed: model, train, generate; or tensor, source, "
-            "target; or tensors");
+            "s.yaml:1: found neither model nor tensor nor traffic; allowed: model, train, generate; or "
+            "tensor, source, "
+            "target; or tensors; or traffic");
 }
 
 TEST(Scenario, layouts_of_bare_tensors_are_checked) {
