@@ -6,7 +6,7 @@
 // environment takes over: preset `swarm` sets it (random seeds, many more cases), and so does whoever replays
 // a failure.
 int main(int argc, char** argv) {
-  setenv("RC_PARAMS", "seed=20261129", /*overwrite=*/0);
+  setenv("RC_PARAMS", "seed=20261129 max_success=" ISTHMUS_RANDOM_CASES, /*overwrite=*/0);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
