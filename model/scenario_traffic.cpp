@@ -29,7 +29,8 @@ std::string_view name_of(TrafficPattern pattern) {
 
 Bytes read_bytes(const YamlValue& value) {
   const std::optional<Bytes> bytes = parse_bytes(value.text(size_form));
-  if (!bytes) value.refuse(size_form);
+  if (!bytes || bytes->value > max_tensor_bytes)
+    value.refuse(fmt::format("{}, at most 2^60 bytes", size_form));
   return *bytes;
 }
 

@@ -46,7 +46,7 @@ std::optional<InputFault> build_fault(const Scenario& scenario) {
     }
     return size_fault(scenario, fabric, traffic_streams(fabric, *scenario.traffic));
   } catch (const InputError& error) {
-    InputFault fault = as_fault(error);
+    InputFault fault = as_fault(error, error.allowed());
     if (fault.where.file.empty()) fault.where = scenario.at(fault.where.key);
     return fault;
   }

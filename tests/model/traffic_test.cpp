@@ -115,6 +115,10 @@ TEST(Traffic, values_out_of_range_are_refused) {
             "t.yaml:5: traffic.bytes: found");
   EXPECT_EQ(fault_of("  pair: {from: 0, to: 8}\n  bytes: 10000 TB\n").substr(0, 30),
             "t.yaml:5: traffic.bytes: found");
+  EXPECT_EQ(
+      fault_of("  pair: {from: 0, to: 8}\n  bytes: 8000000 TiB\n"),
+      "t.yaml:5: traffic.bytes: found '8000000 TiB'; allowed: a size above zero with its unit, such as 1.7 "
+      "GB or 2 GiB, at most 2^60 bytes");
   EXPECT_EQ(fault_of("  pair: {from: 0, to: 8}\n  channels: many\n"),
             "t.yaml:5: traffic.channels: found 'many'; allowed: nccl, or a number of channels");
   EXPECT_EQ(fault_of("  pair: {from: 0, to: 8}\n  channels: 65\n").substr(0, 36),
