@@ -1,5 +1,5 @@
-// How long a fabric takes to build and how much memory, and how long a route takes to be found. Wanted: 16,384
-// DGX hosts, or 1,820 racks (32,760 trays), in five seconds and 2 GB; routes on demand, in a microsecond.
+// How long a fabric takes to build and how much memory, and how long a route takes to be found. Wanted:
+// 16,384 DGX hosts, or 1,820 racks (32,760 trays), in five seconds and 2 GB; routes in a microsecond.
 // Peak memory is the kernel's high-water mark (Linux), reset before each build.
 
 #include <fstream>

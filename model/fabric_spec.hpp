@@ -77,8 +77,8 @@ struct FabricPreset {
 std::vector<FabricPreset> fabric_presets();
 
 /// `directory`: where relative names of imported files begin. Raises InputError (key fabric.*) for an unknown
-/// preset, hosts outside 1 ... 65536, a rate outside 1 MB/s ... 10 TB/s, a network that the preset does not
-/// come with, edits of what is not there, and for what the readers of topology files refuse.
+/// preset, hosts outside 1 ... 65536, a rate outside 1 MB/s ... 10 TB/s, oversubscription without leaves
+/// below spines, edits of what is not there, and for what the readers of topology files refuse.
 Topology build_topology(const FabricSpec& spec, const std::filesystem::path& directory = {});
 
 }  // namespace isthmus

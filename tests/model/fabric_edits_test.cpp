@@ -270,6 +270,14 @@ TEST(FabricEdits, a_leaf_without_up_links_reaches_its_own_hosts_and_no_other_uni
   EXPECT_NE(refusal([&] { fabric.switch_hops({3}, {32 * 8 + 3}); }), "accepted");
 }
 
+TEST(FabricEdits, pxn_keeps_to_the_destinations_rail_even_where_its_leaf_has_lost_its_up_links) {
+  const Fabric fabric =
+      from_text("{preset: dgx-h100-superpod, hosts: 64, pxn: true, edits: [{remove: uplink, switches: 3}]}");
+  EXPECT_FALSE(fabric.reachable({0}, {32 * 8 + 3}));
+  EXPECT_TRUE(fabric.reachable({0}, {8 + 3}));
+  EXPECT_TRUE(fabric.reachable({3}, {32 * 8 + 4}));
+}
+
 TEST(FabricEdits, all_up_links_but_one_still_reach_everything_in_three_hops) {
   const Fabric fabric =
       from_text("{preset: dgx-h100-superpod, hosts: 64, edits: [{remove: uplink, switches: 3, wires: 31}]}");
