@@ -4,8 +4,8 @@
 // between GPUs as sequences of links. Wires between which the hardware spreads packets (a GPU's NVLinks over
 // the switch chips, a leaf's up-links over the spines) form one link. Built from a topology
 // (model/topology/topology.hpp), which presets, files and edits make (model/fabric_spec.hpp).
-// Invariants: consecutive links of a route meet; a route inside an NVLink domain uses NVLink only, one between
-// hosts leaves through the GPU's own NIC (with PXN: its host's NIC on the destination's rail); equal
+// Invariants: consecutive links of a route meet; a route inside an NVLink domain uses NVLink only, one
+// between hosts leaves through the GPU's own NIC (with PXN: its host's NIC on the destination's rail); equal
 // topologies give equal routes. Graph algorithms are Boost.Graph's, inside .cpp files only.
 
 #include <memory>
@@ -60,8 +60,8 @@ class Fabric {
   std::optional<LinkId> nic_out(GpuId gpu) const;
   std::optional<LinkId> nic_in(GpuId gpu) const;
 
-  /// The links by which traffic leaves (enters) a GPU's NVLink domain at this GPU: its NIC's, or what joins it
-  /// to its host where other domains can be reached there. GPUs may share a NIC; empty where nothing leaves.
+  /// The links by which traffic leaves (enters) a GPU's NVLink domain at this GPU: its NIC's, or what joins
+  /// it to its host where other domains can be reached there. GPUs may share a NIC; empty where nothing leaves.
   std::vector<LinkId> exit_links(GpuId gpu, bool out) const;
 
   /// Whether any way leads from one to the other.

@@ -1,6 +1,7 @@
 #pragma once
 // `fabric:` of a scenario, read and written. Internal to the reader and the writer of scenarios; the keys are
-// explained in docs/fabric.md. Invariant: reading what fabric_yaml writes gives an equal FabricSpec.
+// explained in docs/fabric.md.
+// Invariant: reading what fabric_yaml writes gives an equal FabricSpec.
 
 #include <string>
 

@@ -153,7 +153,8 @@ class Ports {
         exits_[out].push_back(refit.fabric.exit_links(GpuId{gpu}, out));
       }
     }
-    if (refit.settings.relay == Relay::members) {  // GPUs outside both sides do not take part
+    // GPUs outside both sides do not take part, unless NCCL itself leaves through their NICs.
+    if (refit.settings.relay == Relay::members && !refit.fabric.topology().routing.pxn) {
       std::fill(usable_.begin(), usable_.end(), 0);
       for (const RefitEntry& entry : refit.tensors) {
         const Geometry& geometry = refit.geometries[entry.geometry];

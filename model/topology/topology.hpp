@@ -2,8 +2,8 @@
 // A machine as plain values: what presets build, importers read, JSON holds and edits change, before Fabric
 // (model/fabric.hpp) derives links and routes from it. A topology is a row of *blocks* - the parts that
 // NVLink ends at: an HGX host, an NVL72 rack - of few types, and a network of switches above their NICs.
-// Order: GPU n of the fabric is the n-th GPU vertex, block after block; hosts and NICs likewise; the GPUs of a
-// block stand host by host.
+// Order: GPU n of the fabric is the n-th GPU vertex, block after block; hosts and NICs likewise; the GPUs of
+// a block stand host by host.
 // Invariants (judged by topology_faults): indices are in range; `from != to`; a wire's way back stands beside
 // it as a wire of its own; `rate` is that of all `wires` of the record together, per direction, nominal;
 // a rate of 0 means that the source does not say, and Fabric asks for it. Achieved rates are calibration.

@@ -310,8 +310,8 @@ TEST(FabricEdits, a_host_without_any_nic_is_reachable_from_nowhere) {
   EXPECT_FALSE(fabric.reachable({0}, {8}));
   EXPECT_FALSE(fabric.reachable({8}, {0}));
   EXPECT_TRUE(fabric.reachable({8}, {9}));
-  EXPECT_EQ(fabric.exit_rate({8}, true).value, 0);
-  EXPECT_EQ(fabric.exit_rate({0}, true), gigabytes_per_second(50));
+  EXPECT_TRUE(fabric.exit_links({8}, true).empty());
+  EXPECT_EQ(fabric.exit_links({0}, true), std::vector{*fabric.nic_out({0})});
 }
 
 TEST(FabricEdits, a_slow_chip_or_wire_or_slot_shows_in_its_link_alone) {

@@ -33,8 +33,8 @@ TEST(FabricPresets, give_each_gpu_its_published_nvlink_and_nic_per_direction) {
     for (std::uint32_t gpu = 0; gpu < fabric.gpu_count(); ++gpu) {
       EXPECT_DOUBLE_EQ(nvlink_rate(fabric, gpu), row.nvlink) << row.preset;
       EXPECT_DOUBLE_EQ(nic_rate(fabric, gpu), row.nic) << row.preset;
-      EXPECT_EQ(fabric.exit_rate({gpu}, true), gigabytes_per_second(row.nic)) << row.preset;
-      EXPECT_EQ(fabric.exit_rate({gpu}, false), gigabytes_per_second(row.nic)) << row.preset;
+      EXPECT_EQ(fabric.exit_links({gpu}, true), std::vector{*fabric.nic_out({gpu})}) << row.preset;
+      EXPECT_EQ(fabric.exit_links({gpu}, false), std::vector{*fabric.nic_in({gpu})}) << row.preset;
     }
   }
 }
