@@ -61,7 +61,8 @@ class Fabric {
   std::optional<LinkId> nic_in(GpuId gpu) const;
 
   /// The links by which traffic leaves (enters) a GPU's NVLink domain at this GPU: its NIC's, or what joins
-  /// it to its host where other domains can be reached there. GPUs may share a NIC; empty where nothing leaves.
+  /// it to its host where other domains can be reached there. GPUs may share a NIC; empty where nothing
+  /// leaves.
   std::vector<LinkId> exit_links(GpuId gpu, bool out) const;
 
   /// Whether any way leads from one to the other.

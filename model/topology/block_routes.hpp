@@ -1,6 +1,7 @@
 #pragma once
 // Routes inside one kind of block, with some of its NICs plugged in: between GPUs of an NVLink domain,
-// between other GPUs of one host, and between a GPU and the cable of its NIC. Found once per kind; Fabric joins them.
+// between other GPUs of one host, and between a GPU and the cable of its NIC. Found once per kind; Fabric
+// joins them.
 // Rules: inside a domain NVLink only; GPUs of one host without NVLink between them use PCIe, C2C and sockets;
 // everything else leaves through the GPU's own NIC (own_nics.hpp). Without GPUDirect - switched off, or the
 // NIC is on the far side of a CPU anyway - traffic passes the memory of the GPU's CPU.
