@@ -62,6 +62,8 @@ struct Fabric::State {
   std::vector<LinkId> host_links(const Placed& placed, std::uint32_t gpu, bool out) const;
   std::string name(GpuId gpu) const;
 
+ private:
+  friend class Fabric;
   Topology topology_;
   NetworkRoutes network_;
   std::vector<BlockLinks> block_links_;  // per type

@@ -183,8 +183,4 @@ void showValue(const FabricEdit& edit, std::ostream& stream) {
   stream << fabric_yaml(spec);
 }
 
-void showValue(const Topology& topology, std::ostream& stream) {
-  stream << topology.name << ", " << host_count(topology) << " hosts";
-}
-
 }  // namespace isthmus

@@ -12,6 +12,7 @@
 
 #include "model/fabric.hpp"
 #include "model/fabric_spec.hpp"
+#include "tests/support/topology_generator.hpp"
 
 namespace isthmus {
 
@@ -31,6 +32,5 @@ GpuId any_gpu(const Fabric& fabric);
 
 void showValue(const FabricSpec& spec, std::ostream& stream);
 void showValue(const FabricEdit& edit, std::ostream& stream);
-void showValue(const Topology& topology, std::ostream& stream);
 
 }  // namespace isthmus
