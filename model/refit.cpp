@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -139,6 +140,31 @@ void require_reasonable_size(const Scenario& scenario, const Refit& refit) {
                    fmt::format("what one link moves in {} seconds", most_seconds));
 }
 
+/// Edits, files and rails may leave GPUs that no way joins: that is said before anything is planned.
+void require_ways(const Scenario& scenario, const Refit& refit) {
+  const FabricSpec& spec = scenario.fabric;
+  if (spec.edits.empty() && spec.import_file.empty() && spec.network != NetworkKind::rails) return;
+  std::set<GpuId> sources, targets;
+  for (const RefitEntry& entry : refit.tensors) {
+    const Geometry& geometry = refit.geometries[entry.geometry];
+    for (const Rank rank : geometry.source.mesh.ranks) {
+      sources.insert(refit.gpu({entry.source_base.value + rank.value}));
+    }
+    for (const Rank rank : geometry.target.mesh.ranks) {
+      targets.insert(refit.gpu({entry.target_base.value + rank.value}));
+    }
+  }
+  for (const GpuId source : sources) {
+    for (const GpuId target : targets) {
+      try {
+        refit.fabric.route(source, target);
+      } catch (const InputError& error) {
+        throw InputError(scenario.at("fabric"), error.found(), error.allowed());
+      }
+    }
+  }
+}
+
 }  // namespace
 
 Bytes Refit::payload() const {
@@ -182,7 +208,8 @@ Fabric scenario_fabric(const Scenario& scenario) {
   } catch (const InputError& error) {
     if (!error.where().file.empty()) throw;  // in a topology file
     // The fabric knows the key; the scenario knows where it stands.
-    throw InputError(scenario.at(error.where().key), error.message());
+    if (error.allowed().empty()) throw InputError(scenario.at(error.where().key), error.found());
+    throw InputError(scenario.at(error.where().key), error.found(), error.allowed());
   }
 }
 
@@ -192,6 +219,7 @@ Refit resolve(const Scenario& scenario) {
   Refit refit = scenario.model ? resolve_model(scenario, std::move(fabric))
                                : resolve_tensors(scenario, std::move(fabric));
   require_reasonable_size(scenario, refit);
+  require_ways(scenario, refit);
   return refit;
 }
 

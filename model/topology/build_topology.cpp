@@ -154,7 +154,9 @@ Topology part_topology(const FabricSpec& spec, const std::string& key,
   judge(spec, key);
   Topology topology =
       spec.import_file.empty() ? preset_topology(spec, key) : imported_topology(spec, key, directory);
-  topology.routing = spec.routing;
+  // A whole machine from a file keeps its own routing unless the scenario says another.
+  const bool says = spec.import_file.empty() || spec.routing != Routing{};
+  if (says) topology.routing = spec.routing;
   return topology;
 }
 

@@ -131,7 +131,7 @@ class Editor {
   }
 
   /// Every rail that the edit names must be on some host that it names.
-  void judge_rails(std::set<int> missing, bool any) const {
+  void judge_rails(const std::set<int>& missing, bool any) const {
     if (!missing.empty()) refuse("gpus", fmt::format("{}", *missing.begin()), "rails of the hosts named");
     if (!any) refuse("hosts", "no NIC", "hosts with NICs");
   }
@@ -146,7 +146,7 @@ class Editor {
       missing.erase(static_cast<int>(nic.rail));
       any = true;
     }
-    judge_rails(std::move(missing), any);
+    judge_rails(missing, any);
   }
 
   void degrade_pcie(Block& block, const HostMask& hosts) {
@@ -167,6 +167,7 @@ class Editor {
       wire.evidence = Evidence::user;
       return 0;
     }
+    if (wire.wires == 0) return 0;
     const std::uint32_t taken = std::min(wire.wires, lost.value_or(wire.wires));
     const std::uint32_t kept = wire.wires - taken;
     wire.rate = {static_cast<std::int64_t>(Int128{wire.rate.value} * kept / wire.wires)};
@@ -193,7 +194,7 @@ class Editor {
 
   void change_nvlinks(Block& block, const HostMask& hosts) {
     judge_chips(block);
-    std::set<const BlockWire*> slowed;  // a bundle between two GPUs is seen from both
+    std::map<const BlockWire*, std::uint32_t> seen;  // wires taken; two GPUs see the bundle between them
     for (const std::uint32_t gpu : gpus_of(block, hosts)) {
       const std::uint32_t vertex = block.gpus[gpu].vertex;
       for (const bool out : {true, false}) {
@@ -206,9 +207,9 @@ class Editor {
               (!is_chip(block, other) || !among(edit_.switches, block.vertices[other].index))) {
             continue;
           }
-          if (edit_.action == Action::degrade && !slowed.insert(&wire).second) continue;
-          const std::uint32_t taken = change(wire, left);
-          if (left) *left -= taken;
+          const auto [known, is_new] = seen.try_emplace(&wire, 0);
+          if (is_new) known->second = change(wire, left);
+          if (left) *left -= std::min(*left, known->second);
         }
         if (edit_.action == Action::remove && left && *left > 0) {
           refuse("wires", fmt::format("{}", *edit_.wires), "at most the wires that are there");
@@ -255,9 +256,11 @@ class Editor {
     });
   }
 
-  void cut_domain(Block& block, const HostMask&) {
+  /// GPUs of hosts that are not named stay together.
+  void cut_domain(Block& block, const HostMask& hosts) {
     const auto size = static_cast<std::uint32_t>(*edit_.size);
-    part(block, [size](std::uint32_t gpu) { return gpu / size; });
+    part(block,
+         [&](std::uint32_t gpu) { return on(block, block.gpus[gpu].vertex, hosts) ? gpu / size + 1 : 0; });
   }
 
   void swap_nics(Block& block, const HostMask& hosts) {
@@ -293,7 +296,7 @@ class Editor {
       }
       first_host += static_cast<int>(block.hosts);
     }
-    judge_rails(std::move(missing), any);
+    judge_rails(missing, any);
     topology_.switch_of_nic = std::move(plugs);
   }
 

@@ -56,6 +56,10 @@ void fill_in(const FabricSpec& spec, Block& block) {
   if (spec.nvlink_bandwidth && !block.nvlink_known) assume_switch(block);
   if (spec.nvlink_bandwidth) set_nvlink(block, *spec.nvlink_bandwidth);
   for (BlockWire& wire : block.wires) {
+    if (wire.kind == WireKind::socket && wire.rate.value == 0) {  // what NCCL plans for a DGX H100
+      wire.rate = gigabytes_per_second(22);
+      wire.evidence = Evidence::nccl;
+    }
     if (spec.pcie_bandwidth && (wire.kind == WireKind::pcie || wire.kind == WireKind::c2c) &&
         (wire.rate.value == 0 || is_gpu(block, wire.from) || is_gpu(block, wire.to))) {
       set(wire, *spec.pcie_bandwidth);
@@ -91,9 +95,16 @@ Topology read_machine(const FabricSpec& spec, const std::string& key,
     throw InputError(where, fmt::format("\"{}\" with several hosts and no network", spec.import_file),
                      "one host, or a whole machine with its switches");
   }
-  if (!topology.network.switches.empty() && spec.hosts != 1) {
-    throw InputError(Location{{}, 0, key + ".hosts"}, fmt::format("{}", spec.hosts),
-                     "no such key with a file that describes a whole machine");
+  const auto refuse = [&](std::string_view name, bool given) {
+    if (!given) return;
+    throw InputError(Location{{}, 0, fmt::format("{}.{}", key, name)}, "a value",
+                     "no such key with this topology file");
+  };
+  refuse("gpus_per_rack", spec.gpus_per_rack.has_value());
+  if (!topology.network.switches.empty()) {  // the file describes a whole machine
+    refuse("hosts", spec.hosts != 1);
+    refuse("network", spec.network.has_value());
+    refuse("oversubscription", spec.oversubscription != 1);
   }
   for (Block& block : topology.types) fill_in(spec, block);
   return topology;

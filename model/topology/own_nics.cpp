@@ -14,6 +14,8 @@ std::vector<std::optional<std::uint32_t>> own_nics(const Block& block, const std
     number.push_back(nic);
     reduced.nics.push_back(block.nics[nic]);
   }
+  // What is compared is the path: a NIC that has become slow stays its GPU's.
+  for (BlockNic& nic : reduced.nics) nic.rate = gigabytes_per_second(100);
   for (BlockGpu& gpu : reduced.gpus) gpu = {gpu.vertex, gpu.partition, true, {}};
   NcclSettings settings;
   settings.pxn = false;
