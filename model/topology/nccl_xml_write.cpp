@@ -78,11 +78,17 @@ class Writer {
 
   void write_cpu(std::uint32_t cpu) {
     std::map<std::string, std::string> words;
-    if (at(cpu).attributes.empty()) words = invent_cpu(cpu);
+    if (is_preset()) words = invent_cpu(cpu);
     text_.open("cpu", attributes_of(cpu, "cpu", words));
     others_.push_back(cpu);
     write_children(cpu);
     text_.close("cpu");
+  }
+
+  /// A file's host has attributes somewhere; what it does not say of a CPU is then left unsaid.
+  bool is_preset() const {
+    return std::all_of(block_.vertices.begin(), block_.vertices.end(),
+                       [](const BlockVertex& vertex) { return vertex.attributes.empty(); });
   }
 
   std::map<std::string, std::string> invent_cpu(std::uint32_t cpu) const {

@@ -193,6 +193,16 @@ TEST(NcclXmlWriter, an_imported_host_goes_back_with_its_attributes) {
       HasSubstr("<net name=\"mlx5_1\" dev=\"1\" speed=\"400000\" port=\"1\" guid=\"0x2\" gdr=\"1\"/>"));
 }
 
+TEST(NcclXmlWriter, a_file_that_says_nothing_of_its_cpu_goes_back_without_a_cpu_invented_for_it) {
+  const Topology topology = read(
+      "<system version=\"1\"><cpu><pci busid=\"0000:1c:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s "
+      "PCIe\" "
+      "link_width=\"16\"><gpu dev=\"0\" sm=\"100\" rank=\"0\"/></pci></cpu></system>");
+  const std::string written = to_nccl_xml(topology);
+  EXPECT_EQ(read(written), topology);
+  EXPECT_EQ(to_nccl_xml(read(written)), written);
+}
+
 TEST(NcclXmlWriter, gpudirect_is_written_where_it_was_switched_off) {
   Topology topology = read(xml_small_host());
   topology.types[0].gpus[1].gpudirect = false;
