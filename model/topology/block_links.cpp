@@ -6,22 +6,12 @@
 #include <fmt/format.h>
 
 #include "model/error.hpp"
+#include "model/topology/names.hpp"
 
 namespace isthmus {
 namespace {
 
 constexpr std::uint32_t unset = ~0u;
-
-std::string_view display(VertexKind kind) {
-  switch (kind) {
-    case VertexKind::gpu: return "GPU";
-    case VertexKind::nvswitch: return "NVSwitch chip";
-    case VertexKind::pcie_switch: return "PCIe switch";
-    case VertexKind::cpu: return "CPU socket";
-    case VertexKind::nic: return "NIC";
-    default: return "switch";
-  }
-}
 
 class Builder {
  public:
@@ -128,7 +118,7 @@ class Builder {
 
 std::string vertex_name(const BlockVertex& vertex) {
   if (vertex.kind == VertexKind::nic && !vertex.label.empty()) return "NIC " + vertex.label;
-  return fmt::format("{} {}", display(vertex.kind), vertex.index);
+  return fmt::format("{} {}", display_name(vertex.kind), vertex.index);
 }
 
 std::vector<std::uint32_t> BlockLinks::along(const Block& block,
