@@ -143,9 +143,9 @@ FabricSpec read_part(const YamlValue& value) {
   return spec;
 }
 
-constexpr std::array<std::string_view, 9> part_keys{
-    "preset",  "import",           "hosts",        "nic_bandwidth", "nvlink_bandwidth", "pcie_bandwidth",
-    "network", "oversubscription", "gpus_per_rack"};
+constexpr std::array<std::string_view, 9> part_keys{"preset",        "import",           "hosts",
+                                                    "nic_bandwidth", "nvlink_bandwidth", "pcie_bandwidth",
+                                                    "network",       "oversubscription", "gpus_per_rack"};
 
 std::string rate_key(std::string_view key, const std::optional<Bandwidth>& rate) {
   return rate ? fmt::format(", {}: {}", key, to_string(*rate)) : "";
