@@ -5,12 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "model/topology/nccl_rates.hpp"
 #include "model/topology/nccl_xml_document.hpp"
 #include "model/topology/nccl_xml_items.hpp"
 
 namespace isthmus {
 
-NcclDeviceNames::NcclDeviceNames(const Block& block) : block_(block) {
+NcclDeviceNames::NcclDeviceNames(const Block& block, const PcieTree& tree) : block_(block), tree_(tree) {
   name_devices();
   number_devices(VertexKind::gpu, "gpu.");
   number_devices(VertexKind::nic, "net.");
@@ -28,7 +29,17 @@ bool NcclDeviceNames::has_any(std::uint32_t vertex, std::string_view prefix) con
 }
 
 bool NcclDeviceNames::own_pci(std::uint32_t vertex) const {
-  return !attribute(vertex, "pci.busid").empty() || (!has_any(vertex, "net.") && !has_any(vertex, "gpu."));
+  return !attribute(vertex, "pci.busid").empty() || is_invented(vertex);
+}
+
+bool NcclDeviceNames::is_invented(std::uint32_t vertex) const {
+  if (!block_.vertices[vertex].attributes.empty()) return false;
+  if (tree_.parents[vertex].empty()) return true;
+  // What the reader makes of an element without attributes: a NIC without PCIe, or a part of a `pci`.
+  const std::uint32_t above = tree_.parents[vertex].front();
+  const BlockVertex& parent = block_.vertices[above];
+  if (parent.kind == VertexKind::cpu) return tree_.rate(vertex, above) != nic_without_pcie;
+  return parent.label.empty() || parent.label != block_.vertices[vertex].label;
 }
 
 std::map<std::uint32_t, std::string> NcclDeviceNames::chips() const {
@@ -67,7 +78,7 @@ void NcclDeviceNames::number_devices(VertexKind kind, const std::string& prefix)
     if (block_.vertices[v].kind == kind)
       next = std::max(next, c_integer(attribute(v, prefix + "dev")).value_or(-1) + 1);
   for (std::uint32_t v = 0; v < block_.vertices.size(); ++v)
-    if (block_.vertices[v].kind == kind && !has_any(v, prefix)) devs_[v] = next++;
+    if (block_.vertices[v].kind == kind && is_invented(v)) devs_[v] = next++;
 }
 
 }  // namespace isthmus

@@ -15,6 +15,9 @@
 
 namespace isthmus {
 
+/// What NCCL 2.30.7 plans for a NIC that hangs at a CPU without PCIe.
+constexpr Bandwidth nic_without_pcie{5'000'000'000'000};
+
 /// What stands in `link_speed` and `link_width`.
 struct PcieWords {
   std::string_view speed;

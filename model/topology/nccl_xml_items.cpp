@@ -311,7 +311,7 @@ class Walk {
       item.kind = VertexKind::nic;
       item.host = system_.items[parent].host;
       item.parents = {parent};
-      item.rate = gigabytes_per_second(5000);  // what NCCL plans for such a NIC
+      item.rate = nic_without_pcie;
       item.evidence = Evidence::nccl;
       read_net(net, item);
       if (item.label.empty()) {

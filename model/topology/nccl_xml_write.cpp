@@ -27,7 +27,7 @@ class Writer {
         block_(topology.types[topology.blocks[0]]),
         gdr_(gdr),
         tree_(find_tree(block_)),
-        names_(block_) {
+        names_(block_, tree_) {
     for (const BlockGpu& gpu : block_.gpus) gpus_[gpu.vertex] = &gpu;
     for (const BlockNic& nic : block_.nics) nics_[nic.vertex] = &nic;
     for (const BlockWire& wire : block_.wires)
@@ -85,10 +85,11 @@ class Writer {
     text_.close("cpu");
   }
 
-  /// A file's host has attributes somewhere; what it does not say of a CPU is then left unsaid.
+  /// A host that no file described has GPUs, none with attributes; what a file does not say of a CPU is left
+  /// unsaid.
   bool is_preset() const {
-    return std::all_of(block_.vertices.begin(), block_.vertices.end(),
-                       [](const BlockVertex& vertex) { return vertex.attributes.empty(); });
+    return !gpus_.empty() && std::all_of(block_.vertices.begin(), block_.vertices.end(),
+                                         [](const BlockVertex& vertex) { return vertex.attributes.empty(); });
   }
 
   std::map<std::string, std::string> invent_cpu(std::uint32_t cpu) const {
@@ -195,7 +196,7 @@ class Writer {
   void write_gpu(std::uint32_t v) {
     std::map<std::string, std::string> changes;
     const auto links = wires_.find(v);
-    if (!names_.has_any(v, "gpu.")) {
+    if (names_.is_invented(v)) {
       changes["dev"] = changes["rank"] = std::to_string(names_.dev(v));
       changes["sm"] = std::to_string(invent_sm(v));
       changes["gdr"] = gpus_.at(v)->gpudirect ? "1" : "0";
@@ -275,7 +276,7 @@ class Writer {
   void write_net(std::uint32_t v) {
     const BlockNic& nic = *nics_.at(v);
     std::map<std::string, std::string> changes;
-    if (!names_.has_any(v, "net.")) {
+    if (names_.is_invented(v)) {
       const std::string dev = std::to_string(names_.dev(v));
       changes = {{"name", is_address(v) ? "mlx5_" + dev : at(v).label},
                  {"dev", dev},
