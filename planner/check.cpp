@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "model/error.hpp"
+#include "planner/check_buffers.hpp"
 #include "planner/check_order.hpp"
 #include "planner/check_pattern.hpp"
 
@@ -32,6 +33,8 @@ class Checker {
     check_tensors();
     if (!malformed_) check_group_sizes(refit_, plan_, limits_, proof_);
     if (!malformed_) check_wait_cycles(refit_, plan_, limits_, proof_);
+    if (!malformed_) check_buffers(refit_, plan_, limits_, proof_);
+    if (!malformed_) check_puts(refit_, plan_, limits_, proof_);
     return std::move(proof_);
   }
 
@@ -81,6 +84,16 @@ void Checker::check_instance(std::size_t index) {
     return;
   }
   carry(index);
+  if (instance.version != plan_.version) {
+    report(proof_, limits_, [&] {
+      return Violation{Fault::wrong_version,
+                       instance.tensor,
+                       {},
+                       {},
+                       fmt::format("tensor {}: instance {} moves version {}; the plan is for version {}",
+                                   name(instance.tensor), index, instance.version, plan_.version)};
+    });
+  }
   check_pattern(instance);
 }
 
@@ -105,6 +118,11 @@ std::string Checker::instance_fault(const Instance& instance) const {
   if (!scheduled && instance.group + extent.groups > (std::uint64_t{1} << 32U)) {
     return fmt::format("counts groups up to {}; 32 bits are allowed", instance.group + extent.groups - 1);
   }
+  if (instance.buffer != Instance::own_memory && instance.buffer >= plan_.buffers.size()) {
+    return fmt::format("stages in buffer {}; there are {}", instance.buffer, plan_.buffers.size());
+  }
+  if (instance.offset.value < 0)
+    return fmt::format("stages at byte {}; 0 is the first", instance.offset.value);
   return rank_fault(instance);
 }
 
@@ -143,8 +161,7 @@ void Checker::check_pattern(const Instance& instance) {
   const auto added = proofs_.try_emplace({instance.pattern.value, entry.geometry, binding.bases});
   PatternProof& known = added.first->second;
   if (added.second) {
-    known = prove_pattern(pattern, refit_.geometries[entry.geometry], shards, binding.bases,
-                          limits_.most_violations);
+    known = prove_pattern(pattern, refit_.geometries[entry.geometry], shards, binding.bases, limits_);
     if (known.count == 0) ++proof_.patterns_proven;
   }
   proof_.steps_checked += pattern.steps.size();
@@ -200,6 +217,12 @@ std::string_view to_string(Fault fault) {
     case Fault::not_held: return "not_held";
     case Fault::wait_cycle: return "wait_cycle";
     case Fault::group_too_large: return "group_too_large";
+    case Fault::too_many_bytes: return "too_many_bytes";
+    case Fault::not_aligned: return "not_aligned";
+    case Fault::buffer_too_small: return "buffer_too_small";
+    case Fault::overwritten: return "overwritten";
+    case Fault::out_of_reach: return "out_of_reach";
+    case Fault::wrong_version: return "wrong_version";
   }
   return "";
 }

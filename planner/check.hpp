@@ -4,7 +4,10 @@
 //   ownership  each step reads only what its rank holds at that moment: its source shard, or what steps named
 //              in `after` (directly or through others) have brought to it
 //   order      no cycle of waits through lanes, groups and dependencies
-//   limits     operations per group and rank (many thousands hang NCCL), ranks and indices in range
+//   buffers    staging fits into the buffer that an instance names, and no instance overwrites in it what an
+//              earlier one still needs
+//   limits     operations per group and rank (many thousands hang NCCL), bytes of one message and one buffer,
+//              ranks and indices in range
 // It shares nothing with the policies but the value types of model/ and planner/plan.hpp.
 // Equal (pattern, geometry, relative bases) are proven once; an instance adds only its binding.
 // A plan is proven when no violation is found. Each violation names a tensor, an element, the steps involved.
@@ -20,15 +23,21 @@
 namespace isthmus {
 
 enum class Fault : std::uint8_t {
-  malformed,        // an index, rank or region that does not exist
-  tensor_missing,   // a tensor of the refit that no instance carries
-  tensor_repeated,  // a tensor that two instances carry
-  never_written,    // a target element that no step writes
-  written_twice,    // a target element that two steps write
-  outside_target,   // a write to elements that the rank's target shard does not have
-  not_held,         // a read of elements that the rank does not hold at that moment
-  wait_cycle,       // ranks that wait for each other
-  group_too_large,  // more operations in one group of one rank than the executor allows
+  malformed,         // an index, rank or region that does not exist
+  tensor_missing,    // a tensor of the refit that no instance carries
+  tensor_repeated,   // a tensor that two instances carry
+  never_written,     // a target element that no step writes
+  written_twice,     // a target element that two steps write
+  outside_target,    // a write to elements that the rank's target shard does not have
+  not_held,          // a read of elements that the rank does not hold at that moment
+  wait_cycle,        // ranks that wait for each other
+  group_too_large,   // more operations in one group of one rank than the executor allows
+  too_many_bytes,    // a message or a buffer of a size that the executor cannot count
+  not_aligned,       // staging that does not begin at a whole element
+  buffer_too_small,  // staging that does not fit where it is said to lie
+  overwritten,       // staging that another instance overwrites before its last use
+  out_of_reach,      // a put into another NVLink domain
+  wrong_version,     // an instance that moves another refit's weights
 };
 std::string_view to_string(Fault fault);
 
@@ -42,6 +51,7 @@ struct Violation {
 
 struct Limits {
   std::size_t operations_per_group = safe_group_size;
+  Bytes largest_size{0xFFFFFFFF};    // of a message or a buffer: sizes of 2^32 are known to hang
   std::size_t most_violations = 20;  // further ones are counted, not listed
 };
 

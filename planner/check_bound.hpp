@@ -12,8 +12,10 @@
 
 namespace isthmus {
 
-inline bool collective(const Step& step) {
-  return step.kind == StepKind::broadcast || step.kind == StepKind::all_gather;
+inline bool collective(const Step& step) { return is_collective(step.kind); }
+/// An all-gather that leaves a member's own part alone.
+inline bool in_place(const Step& step) {
+  return step.kind == StepKind::all_gather && step.from == Buffer::target && step.to == Buffer::target;
 }
 
 /// Keeps the first findings and counts all.
@@ -70,6 +72,8 @@ void find_form_faults(const BoundPattern& bound, PlanFindings& findings);
 void find_unheld_reads(const BoundPattern& bound, PlanFindings& findings);
 /// Target elements written never, twice, or where no shard is.
 void find_coverage_faults(const BoundPattern& bound, PlanFindings& findings);
+/// Messages and copies of more bytes than allowed. Collectives count in 64 bits everywhere.
+void find_large_messages(const BoundPattern& bound, Bytes largest, PlanFindings& findings);
 /// True when some rank has the whole tensor in staging at the end.
 bool stages_full_tensor(const BoundPattern& bound);
 

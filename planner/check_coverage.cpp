@@ -26,7 +26,13 @@ class CoverageCheck {
   void check(std::uint32_t rank);
 
  private:
+  struct Gathered {
+    std::uint32_t rank = 0, step = 0;
+    Region region;
+  };
+
   void collect_writes();
+  void note_own_parts(std::uint32_t index);
   void add_outside(std::uint32_t rank, const Region* shard, const StepBox& write);
   void add_twice(std::uint32_t rank, const Region& both);
   void add_missing(std::uint32_t rank, const Region& shard);
@@ -34,24 +40,51 @@ class CoverageCheck {
   const BoundPattern& bound_;
   PlanFindings& findings_;
   std::vector<StepBox> writes_;      // to target buffers, grouped by rank
+  std::vector<Gathered> gathered_;   // what gathers in place write
   std::vector<std::size_t> begins_;  // by rank: where its writes begin; one more entry at the end
   std::vector<StepBox> boxes_;       // the writes of one rank, for the sweep
 };
 
+/// What an in-place gather leaves to be written to a member: the region less what the steps that it names
+/// have brought there.
+void CoverageCheck::note_own_parts(std::uint32_t index) {
+  const Step& step = bound_.step(index);
+  for (const std::uint32_t rank : bound_.members[step.members]) {
+    std::vector<Region> left{step.region};
+    for (const std::uint32_t earlier : bound_.after(index)) {
+      const Step& writer = bound_.step(earlier);
+      if (writer.to != Buffer::target || !bound_.receives(writer, rank)) continue;
+      std::vector<Region> rest;
+      for (const Region& part : left)
+        for (const Region& outside : subtract(part, writer.region)) rest.push_back(outside);
+      left = std::move(rest);
+    }
+    for (Region& part : left) {
+      ++begins_[rank + std::size_t{1}];
+      gathered_.push_back({rank, index, std::move(part)});
+    }
+  }
+}
+
 void CoverageCheck::collect_writes() {
   begins_.assign(bound_.bases.ranks + std::size_t{1}, 0);
-  for (const Step& step : bound_.pattern.steps) {
+  for (std::uint32_t i = 0; i < bound_.pattern.steps.size(); ++i) {
+    const Step& step = bound_.step(i);
     if (step.to != Buffer::target) continue;
-    bound_.for_each_receiver(step, [this](std::uint32_t rank) { ++begins_[rank + std::size_t{1}]; });
+    if (in_place(step))
+      note_own_parts(i);
+    else
+      bound_.for_each_receiver(step, [this](std::uint32_t rank) { ++begins_[rank + std::size_t{1}]; });
   }
   for (std::size_t rank = 0; rank < bound_.bases.ranks; ++rank) begins_[rank + 1] += begins_[rank];
   writes_.resize(begins_.back());
   std::vector<std::size_t> next = begins_;
   for (std::uint32_t i = 0; i < bound_.pattern.steps.size(); ++i) {
     const Step& step = bound_.step(i);
-    if (step.to != Buffer::target) continue;
+    if (step.to != Buffer::target || in_place(step)) continue;
     bound_.for_each_receiver(step, [&](std::uint32_t rank) { writes_[next[rank]++] = {&step.region, i}; });
   }
+  for (const Gathered& part : gathered_) writes_[next[part.rank]++] = {&part.region, part.step};
 }
 
 void CoverageCheck::check(std::uint32_t rank) {

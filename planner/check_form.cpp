@@ -13,9 +13,14 @@ std::string buffer_fault(const Step& step) {
     return "has an unknown kind or buffer";
   }
   if (step.to == Buffer::source) return "writes to the source buffer, which is read only";
-  if (step.kind == StepKind::load && (step.from != Buffer::staging || step.to != Buffer::target)) {
-    return fmt::format("loads from {} to {}; a load goes from staging to target", to_string(step.from),
-                       to_string(step.to));
+  const bool out = step.kind == StepKind::load || step.kind == StepKind::unpack;
+  if (out && (step.from != Buffer::staging || step.to != Buffer::target)) {
+    return fmt::format("is a {} from {} to {}; it goes from staging to target", to_string(step.kind),
+                       to_string(step.from), to_string(step.to));
+  }
+  if (step.kind == StepKind::pack && (step.from == Buffer::staging || step.to != Buffer::staging)) {
+    return fmt::format("packs from {} to {}; a pack goes from source or target to staging",
+                       to_string(step.from), to_string(step.to));
   }
   return {};
 }
@@ -46,8 +51,7 @@ std::string region_fault(const Region& region, const std::vector<std::int64_t>& 
 
 std::string rank_fault(const BoundPattern& bound, const Step& step) {
   if (!collective(step)) {
-    const bool one_rank = step.kind == StepKind::copy || step.kind == StepKind::load;
-    if (!one_rank || bound.relative(step.source) == bound.relative(step.target)) return {};
+    if (!is_local(step.kind) || bound.relative(step.source) == bound.relative(step.target)) return {};
     return fmt::format("is a {} between two ranks; use a send, or one rank", to_string(step.kind));
   }
   if (step.members >= bound.members.size()) {
@@ -81,6 +85,20 @@ void find_form_faults(const BoundPattern& bound, PlanFindings& findings) {
     if (fault.empty()) continue;
     findings.proof.malformed = true;
     findings.add({Fault::malformed, PlanFinding::no_rank, {}, {i}, fmt::format("step {} {}", i, fault)});
+  }
+}
+
+void find_large_messages(const BoundPattern& bound, Bytes largest, PlanFindings& findings) {
+  for (std::uint32_t i = 0; i < bound.pattern.steps.size(); ++i) {
+    const Step& step = bound.step(i);
+    const Bytes bytes = bound.geometry.source.bytes(step.region);
+    if (collective(step) || bytes <= largest) continue;
+    findings.add({Fault::too_many_bytes,
+                  bound.relative(step.source),
+                  {},
+                  {i},
+                  fmt::format("step {} moves {} bytes; at most {} are allowed, so cut it into {}", i,
+                              bytes.value, largest.value, (bytes.value - 1) / largest.value + 1)});
   }
 }
 

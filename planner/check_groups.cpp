@@ -134,7 +134,7 @@ std::uint32_t OperationKeys::number_of_members(const Instance& instance, std::ui
 
 OperationKey OperationKeys::key(const Instance& instance, std::size_t step_index) {
   const Step& step = plan_.pattern(instance).steps[step_index];
-  const bool collective = step.kind == StepKind::broadcast || step.kind == StepKind::all_gather;
+  const bool collective = is_collective(step.kind);
   OperationKey key;
   key.where = group_key(lane_of(instance, step), plan_.group_of(instance, step_index));
   key.what = static_cast<std::uint64_t>(step.kind) << 4U | static_cast<std::uint64_t>(step.from) << 2U |

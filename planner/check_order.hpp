@@ -56,7 +56,7 @@ constexpr std::uint64_t group_key(std::uint32_t lane, std::uint32_t group) {
 /// Calls visit(global rank) for every rank that takes part in a step, each once.
 template <class Visit>
 void for_each_rank(const Plan& plan, const Instance& instance, const Step& step, Visit visit) {
-  if (step.kind == StepKind::broadcast || step.kind == StepKind::all_gather) {
+  if (is_collective(step.kind)) {
     for (const LocalRank rank : plan.pattern(instance).members[step.members])
       visit(global_rank(instance, rank).value);
     return;

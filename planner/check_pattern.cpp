@@ -94,14 +94,15 @@ Binding bind(const Instance& instance, const PatternExtent& extent, const RefitE
 }
 
 PatternProof prove_pattern(const Pattern& pattern, const Geometry& geometry, const GeometryShards& shards,
-                           const RelativeBases& bases, std::size_t most_findings) {
+                           const RelativeBases& bases, const Limits& limits) {
   PatternProof proof;
-  PlanFindings findings{proof, most_findings};
+  PlanFindings findings{proof, limits.most_violations};
   const BoundPattern bound(pattern, geometry, shards, bases);
   find_form_faults(bound, findings);
   if (proof.malformed) return proof;
   find_unheld_reads(bound, findings);
   find_coverage_faults(bound, findings);
+  find_large_messages(bound, limits.largest_size, findings);
   proof.full_tensor_staged = shards.sharded && stages_full_tensor(bound);
   return proof;
 }

@@ -69,7 +69,7 @@ class Expander {
     operation.source = global_rank(instance, step.source);
     operation.pieces = 1;
     operation.parts = step.parts;
-    const bool collective = step.kind == StepKind::broadcast || step.kind == StepKind::all_gather;
+    const bool collective = is_collective(step.kind);
     if (collective) operation.members = member_list(instance, pattern.members[step.members]);
     // An all-gather has no root: its first member stands for it, whatever the step says.
     if (step.kind == StepKind::all_gather) operation.source = result_.members[operation.members].front();

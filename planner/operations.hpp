@@ -36,9 +36,7 @@ struct Operations {
   std::span<const std::uint32_t> dependencies(const Operation& operation) const {
     return std::span(after).subspan(operation.after_begin, operation.after_end - operation.after_begin);
   }
-  bool collective(const Operation& operation) const {
-    return operation.kind == StepKind::broadcast || operation.kind == StepKind::all_gather;
-  }
+  bool collective(const Operation& operation) const { return is_collective(operation.kind); }
 };
 
 /// Expands a plan that check() has proven.

@@ -5,7 +5,10 @@ namespace isthmus {
 std::string_view to_string(StepKind kind) {
   switch (kind) {
     case StepKind::send: return "send";
+    case StepKind::put: return "put";
     case StepKind::copy: return "copy";
+    case StepKind::pack: return "pack";
+    case StepKind::unpack: return "unpack";
     case StepKind::broadcast: return "broadcast";
     case StepKind::all_gather: return "all_gather";
     case StepKind::load: return "load";

@@ -8,8 +8,10 @@
 // started its group and the steps named in `after` are complete. Where a lane coalesces, operations of one
 // group with equal kind, buffers and ranks are one operation. Simulator and executors obey this rule.
 // Buffers. Per tensor, each rank has its source shard (read only), its target shard, and staging addressed
-// by global element indices. Invariant of a correct plan: each target element is written exactly once,
-// from a buffer that holds the right element at that moment. planner/check.hpp proves it.
+// by global element indices: the smallest box around what the instance's steps stage there, row-major, at
+// `offset` of a staging buffer that instances reuse, or in memory of its own. Invariant of a correct plan:
+// each target element is written exactly once, from a buffer that holds the right element at that moment.
+// planner/check.hpp proves it.
 
 #include <cstdint>
 #include <string>
@@ -36,13 +38,26 @@ struct LocalRank {
 inline constexpr std::uint32_t safe_group_size = 8192;
 
 enum class StepKind : std::uint8_t {
-  send,        // region from rank `source` to rank `target`
-  copy,        // the same within one rank (source and target are equal)
+  send,        // region from rank `source` to rank `target`, as a message
+  put,         // the same, written straight into the target's memory; one NVLink domain, any strides
+  copy,        // region within one rank (source and target are equal)
+  pack,        // a copy into staging, so that the region lies in one piece
+  unpack,      // a copy out of staging into the target shard
   broadcast,   // region from `source` to every member of `members` (the root included)
-  all_gather,  // members hold parts of the region; afterwards each member holds all of it
+  all_gather,  // members hold parts of the region; afterwards each member holds all of it. Between target
+               // buffers it is in place: a part that `after` brought to a member is not written there again
   load,        // an engine's weight loader takes the region out of staging into the target shard of one rank
 };
 std::string_view to_string(StepKind kind);
+
+constexpr bool is_collective(StepKind kind) {
+  return kind == StepKind::broadcast || kind == StepKind::all_gather;
+}
+/// Whether the step stays on one rank.
+constexpr bool is_local(StepKind kind) {
+  return kind == StepKind::copy || kind == StepKind::pack || kind == StepKind::unpack ||
+         kind == StepKind::load;
+}
 
 enum class Buffer : std::uint8_t { source, staging, target };
 std::string_view to_string(Buffer buffer);
@@ -67,13 +82,16 @@ struct Pattern {
 };
 
 struct Instance {
-  static constexpr std::uint32_t no_schedule = 0xFFFFFFFF;
+  static constexpr std::uint32_t no_schedule = 0xFFFFFFFF, own_memory = 0xFFFFFFFF;
   PatternId pattern;
   TensorId tensor;
   Rank source_base, target_base;
   LaneId lane;
   std::uint32_t group = 0;
   std::uint32_t schedule = no_schedule;  // start of a range in Plan::schedule, one absolute group per step
+  std::uint32_t buffer = own_memory;     // index of Plan::buffers: where its staging lies on every rank
+  Bytes offset{};                        // in that buffer
+  std::uint32_t version = 0;             // the refit whose weights it moves
 };
 
 struct Lane {
@@ -82,12 +100,22 @@ struct Lane {
   bool coalesce = false;
 };
 
+/// Memory of this size on every rank that stages in it. Instances that use the same bytes of it follow each
+/// other: on each rank the earlier one's last use is complete before the later one's first write, by the
+/// order of the one lane that both stage on.
+struct StagingBuffer {
+  std::string name;
+  Bytes size;
+};
+
 struct Plan {
   std::string policy;
-  std::vector<Lane> lanes;
-  std::vector<Pattern> patterns;
-  std::vector<Instance> instances;
-  std::vector<std::uint32_t> schedule;  // absolute groups, for instances whose order is global
+  std::uint32_t version = 0;  // the refit that it belongs to; that of every instance
+  std::vector<Lane> lanes{};
+  std::vector<Pattern> patterns{};
+  std::vector<Instance> instances{};
+  std::vector<StagingBuffer> buffers{};
+  std::vector<std::uint32_t> schedule{};  // absolute groups, for instances whose order is global
 
   const Pattern& pattern(const Instance& instance) const { return patterns[instance.pattern.index()]; }
   std::uint32_t group_of(const Instance& instance, std::size_t step) const;

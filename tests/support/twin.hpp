@@ -35,7 +35,7 @@ struct TwinResult {
   bool stalled = false;     // some operation could never run
   std::size_t missing = 0;  // target elements that hold poison at the end
   std::size_t twice = 0;    // target elements that were written more than once
-  std::size_t outside = 0;  // writes to elements that the rank's target shard does not have
+  std::size_t outside = 0;  // writes outside a target shard, or outside the buffer of an instance's staging
   std::size_t target_elements = 0;
   std::size_t operations = 0;
   std::size_t largest_group = 0;  // operations of one rank in one group of one lane, the most

@@ -9,6 +9,9 @@ std::string TwinRun::find_impossible() const {
   for (const Instance& instance : plan_.instances) {
     if (instance.tensor.value >= twin_.tensors_.size()) return "no such tensor";
     if (instance.pattern.value >= plan_.patterns.size()) return "no such pattern";
+    if (instance.buffer != Instance::own_memory && instance.buffer >= plan_.buffers.size())
+      return "no such buffer";
+    if (instance.offset.value < 0) return "staging before its buffer";
     const std::size_t steps = plan_.patterns[instance.pattern.value].steps.size();
     if (instance.schedule != Instance::no_schedule && instance.schedule + steps > plan_.schedule.size()) {
       return "schedule too short";
@@ -26,8 +29,10 @@ std::string TwinRun::find_impossible_step(const Instance& instance, std::size_t 
   const Step& step = pattern.steps[index];
   if (instance.lane.value + step.lane >= plan_.lanes.size()) return "no such lane";
   if (step.to == Buffer::source) return "a write to a source buffer";
-  if (step.kind == StepKind::load && (step.from != Buffer::staging || step.to != Buffer::target))
-    return "odd load";
+  const bool out = step.kind == StepKind::load || step.kind == StepKind::unpack;
+  if (out && (step.from != Buffer::staging || step.to != Buffer::target)) return "odd load or unpack";
+  if (step.kind == StepKind::pack && (step.from == Buffer::staging || step.to != Buffer::staging))
+    return "odd pack";
   if (step.after_end > pattern.after.size() || step.after_begin > step.after_end)
     return "no such dependency list";
   for (std::size_t a = step.after_begin; a < step.after_end; ++a) {
@@ -52,7 +57,8 @@ bool TwinRun::impossible_ranks(const Instance& instance, const Step& step) const
   const bool repeated = distinct.size() != operation.ranks.size();
   if (step.kind == StepKind::broadcast) return repeated || distinct.count(operation.root) == 0;
   if (step.kind == StepKind::all_gather) return repeated;
-  return step.kind != StepKind::send && distinct.size() > 1;
+  const bool between_ranks = step.kind == StepKind::send || step.kind == StepKind::put;
+  return !between_ranks && distinct.size() > 1;
 }
 
 }  // namespace isthmus::test

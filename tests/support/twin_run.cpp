@@ -168,7 +168,7 @@ void TwinRun::launch(Operation& operation) {
     for (const std::size_t element : elements_in(instance, step_of(piece))) {
       std::uint64_t value = 0;
       for (const std::uint32_t rank : readers) {
-        value = std::max(value, pick(buffers(instance.tensor, rank), operation.from)[element]);
+        value = std::max(value, read(piece.first, rank, operation.from, element));
       }
       values.push_back(value);
     }
@@ -186,14 +186,46 @@ void TwinRun::finish(Operation& operation) {
       const bool root = operation.kind == StepKind::broadcast && operation.ranks[r] == operation.root;
       if (root && operation.to == Buffer::target) continue;
       for (std::size_t e = 0; e < elements.size(); ++e) {
-        write(instance, operation.ranks[r], operation.to, elements[e], operation.in_flight[p][e]);
+        if (is_own_part(operation.pieces[p], operation.ranks[r], elements[e])) continue;
+        write(operation.pieces[p].first, operation.ranks[r], operation.to, elements[e],
+              operation.in_flight[p][e]);
       }
     }
   }
 }
 
-void TwinRun::write(const Instance& instance, std::uint32_t rank, Buffer to, std::size_t element,
+/// In-place gathers leave alone what the steps that they wait for brought to the member.
+bool TwinRun::is_own_part(const Piece& piece, std::uint32_t rank, std::size_t element) const {
+  const Instance& instance = plan_.instances[piece.first];
+  const Step& step = step_of(piece);
+  if (step.kind != StepKind::all_gather || step.from != Buffer::target || step.to != Buffer::target)
+    return false;
+  const Pattern& pattern = plan_.patterns[instance.pattern.value];
+  for (std::size_t a = step.after_begin; a < step.after_end; ++a) {
+    const std::size_t earlier = pattern.after[a];
+    const Operation brought = operation_of(instance, earlier);
+    if (brought.to != Buffer::target) continue;
+    const bool collective = brought.kind == StepKind::broadcast || brought.kind == StepKind::all_gather;
+    const bool among =
+        std::count(brought.ranks.begin() + (collective ? 0 : 1), brought.ranks.end(), rank) > 0;
+    const bool root = brought.kind == StepKind::broadcast && brought.root == rank;
+    const std::vector<std::size_t> elements = elements_in(instance, pattern.steps[earlier]);
+    if (among && !root && std::count(elements.begin(), elements.end(), element) > 0) return true;
+  }
+  return false;
+}
+
+std::uint64_t TwinRun::read(std::size_t instance, std::uint32_t rank, Buffer from, std::size_t element) {
+  if (from == Buffer::staging && plan_.instances[instance].buffer != Instance::own_memory)
+    return read_shared(instance, rank, element);
+  return pick(buffers(plan_.instances[instance].tensor, rank), from)[element];
+}
+
+void TwinRun::write(std::size_t index, std::uint32_t rank, Buffer to, std::size_t element,
                     std::uint64_t value) {
+  const Instance& instance = plan_.instances[index];
+  if (to == Buffer::staging && instance.buffer != Instance::own_memory)
+    return write_shared(index, rank, element, value);
   Buffers& all = buffers(instance.tensor, rank);
   pick(all, to)[element] = value;
   if (to != Buffer::target) return;

@@ -35,14 +35,15 @@ class TwinRun {
     std::vector<std::uint64_t> source, staging, target;  // element ids; 0 is poison
     std::vector<int> writes;                             // to target, by element
   };
+  using Piece = std::pair<std::size_t, std::size_t>;  // instance, step
   struct Operation {
     std::uint32_t lane = 0, group = 0;
     StepKind kind = StepKind::send;
     Buffer from = Buffer::source, to = Buffer::target;
     std::vector<std::uint32_t> ranks;  // source and target, or the members in their order
     std::uint32_t root = 0;            // broadcast
-    std::vector<std::pair<std::size_t, std::size_t>> pieces;  // instance, step
-    std::set<std::size_t> after;                              // operations
+    std::vector<Piece> pieces;
+    std::set<std::size_t> after;                        // operations
     std::vector<std::vector<std::uint64_t>> in_flight;  // what was read, by piece and element of the region
     bool launched = false, complete = false;
   };
@@ -66,8 +67,13 @@ class TwinRun {
   bool may_launch(const Operation& operation) const;
   void launch(Operation& operation);
   void finish(Operation& operation);
-  void write(const Instance& instance, std::uint32_t rank, Buffer to, std::size_t element,
-             std::uint64_t value);
+  bool is_own_part(const Piece& piece, std::uint32_t rank, std::size_t element) const;
+  std::uint64_t read(std::size_t instance, std::uint32_t rank, Buffer from, std::size_t element);
+  void write(std::size_t index, std::uint32_t rank, Buffer to, std::size_t element, std::uint64_t value);
+  /// Where an element lies in the memory that instances share: its first byte.
+  std::size_t place_of(std::size_t instance, std::uint32_t rank, std::size_t element);
+  std::uint64_t read_shared(std::size_t instance, std::uint32_t rank, std::size_t element);
+  void write_shared(std::size_t instance, std::uint32_t rank, std::size_t element, std::uint64_t value);
   void judge();
   std::vector<std::size_t> elements_in(const Instance& instance, const Step& step) const;
 
@@ -78,7 +84,7 @@ class TwinRun {
   static std::uint64_t id_of(std::size_t tensor, std::size_t element) {
     return tensor * 1'000'000 + element + 1;
   }
-  const Step& step_of(const std::pair<std::size_t, std::size_t>& piece) const {
+  const Step& step_of(const Piece& piece) const {
     return plan_.patterns[plan_.instances[piece.first].pattern.value].steps[piece.second];
   }
 
@@ -90,6 +96,12 @@ class TwinRun {
   std::vector<std::size_t> priority_;
   std::vector<std::vector<Buffers>> buffers_;  // by tensor, by rank
   std::map<RankLane, Walk> walks_;
+  struct Box {
+    Element low, high;  // inclusive
+  };
+  std::map<std::pair<std::size_t, std::uint32_t>, Box> staged_;  // by instance and rank
+  /// By buffer and rank: which element each byte belongs to.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint64_t>> shared_;
 };
 
 }  // namespace isthmus::test
