@@ -1,0 +1,129 @@
+// How near the policies come to the lower bound, wire-only, and to each other under every calibration: one
+// row per refit. Prints Markdown. Run: build/release/bench/quality FILE...
+// A file is a scenario, or FILE=MODEL for a recipe or an M2N configuration with the model's configuration.
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "model/calibration.hpp"
+#include "model/error.hpp"
+#include "model/input.hpp"
+#include "model/refit.hpp"
+#include "planner/bound.hpp"
+#include "planner/check.hpp"
+#include "planner/operations.hpp"
+#include "planner/policy.hpp"
+#include "sim/simulation.hpp"
+
+namespace {
+
+using namespace isthmus;
+
+struct QualityRow {
+  std::string name;
+  std::size_t gpus = 0;
+  double bound = 0, load = 0;                // seconds; load: of the busiest link under `balanced`
+  std::map<std::string, double> wire, full;  // seconds by policy
+  bool proven = true;
+};
+
+/// The time that the busiest link needs for its bytes: what no order of the same transfers can beat.
+double busiest(const Refit& refit, const Timeline& timeline) {
+  Duration longest;
+  for (std::size_t i = 0; i < timeline.link_bytes.size(); ++i)
+    longest = std::max(longest, timeline.link_bytes[i] / refit.fabric.links()[i].nominal);
+  return seconds(longest);
+}
+
+QualityRow measure(const std::string& argument) {
+  const std::size_t equals = argument.find('=');
+  std::optional<std::filesystem::path> model;
+  if (equals != std::string::npos) model = argument.substr(equals + 1);
+  const Input input = read_input(argument.substr(0, equals), {}, model);
+  const Scenario& scenario = require_scenario(input);
+  const Refit refit = resolve(scenario);
+  QualityRow row{scenario.name, refit.ranks(), seconds(lower_bound(refit).time), 0, {}, {}, true};
+  const auto folder = std::filesystem::path(ISTHMUS_SOURCE_DIR) / "scenarios";
+  const Calibration wire = read_calibration("wire-only", folder),
+                    full = read_calibration("h100-ib400", folder);
+  for (const Policy& policy : policies()) {
+    const PlanResult result = policy.make(refit);
+    const Plan* plan = std::get_if<Plan>(&result);
+    if (plan == nullptr) continue;
+    row.proven &= check(refit, *plan).proven();
+    const Operations operations = expand(refit, *plan);
+    const sim::Simulator simulator(refit, operations);
+    const sim::Prediction prediction = simulator.run(wire);
+    row.wire[std::string(policy.name)] = seconds(prediction.time);
+    row.full[std::string(policy.name)] = seconds(simulator.run(full).time);
+    if (policy.name == "balanced") row.load = busiest(refit, prediction.timeline);
+  }
+  return row;
+}
+
+/// The best other policy's time over that of `balanced`; 0 where there is none.
+double best_other(const std::map<std::string, double>& times) {
+  double best = 0;
+  for (const auto& [policy, time] : times)
+    if (policy != "balanced" && (best == 0 || time < best)) best = time;
+  return best == 0 ? 0 : best / times.at("balanced");
+}
+
+void print(const QualityRow& row) {
+  std::string line = fmt::format("| {} | {} | {:.4f} |", row.name, row.gpus, row.bound);
+  for (const Policy& policy : policies()) {
+    const auto found = row.wire.find(std::string(policy.name));
+    line += found == row.wire.end() ? " refused |" : fmt::format(" {:.3f} |", found->second / row.bound);
+  }
+  const bool any = row.wire.contains("balanced");
+  line += any ? fmt::format(" {:.3f} | {:.2f} | {:.2f} |", row.load / row.bound, best_other(row.wire),
+                            best_other(row.full))
+              : " | | |";
+  fmt::print("{} {} |\n", line, row.proven ? "yes" : "NO");
+  std::fflush(stdout);
+}
+
+void print_header() {
+  std::string head = "| refit | ranks | bound, s |", rule = "| --- | --- | --- |";
+  for (const Policy& policy : policies()) {
+    head += fmt::format(" {} |", policy.name);
+    rule += " --- |";
+  }
+  fmt::print(
+      "{} load of balanced | best other, wire-only | best other, calibrated | proven |\n{} --- | --- | --- | "
+      "--- |\n",
+      head, rule);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 2) {
+    fmt::print(stderr, "usage: quality SCENARIO... RECIPE=MODEL...\n");
+    return 2;
+  }
+  print_header();
+  std::vector<double> ratios;
+  for (int i = 1; i < count; ++i) {
+    try {
+      const QualityRow row = measure(arguments[i]);
+      print(row);
+      if (row.bound > 0 && row.wire.contains("balanced"))
+        ratios.push_back(row.wire.at("balanced") / row.bound);
+    } catch (const InputError& error) {
+      fmt::print(stderr, "quality: {}\n", error.what());
+    }
+  }
+  const auto within = [&](double limit) {
+    return std::count_if(ratios.begin(), ratios.end(), [limit](double ratio) { return ratio <= limit; });
+  };
+  fmt::print("\nbalanced: {} refits, {} within 1.05 of the bound, {} within 1.15\n", ratios.size(),
+             within(1.05), within(1.15));
+  return 0;
+}
