@@ -9,11 +9,15 @@
 // after it.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "planner/bound.hpp"
+#include "planner/order_unit.hpp"
 #include "planner/policies/balanced_pattern.hpp"
 #include "planner/policies/pattern_cache.hpp"
 #include "planner/policy.hpp"
@@ -25,8 +29,8 @@ namespace {
 
 constexpr std::uint32_t most_rotations = 8;
 constexpr std::int64_t rounds_wanted = 500;
-constexpr std::int64_t parts_per_unit = 4;  // cells are cut so fine that whole parts make up about a unit
-constexpr std::int64_t smallest_unit = 4'000'000, largest_unit = 128'000'000;  // bytes
+constexpr double part_cost = 0.002;  // of a part in every unit: what makes plans larger must gain something
+constexpr std::int64_t smallest_unit = 2'000'000, largest_unit = 128'000'000;  // bytes
 
 /// Network bytes per second that the holders' domains of a stage can send; a domain that several stages share
 /// counts in proportion to their GPUs.
@@ -76,6 +80,7 @@ class Planner {
   }
 
   Plan make() {
+    choose_units();
     const std::vector<std::uint32_t> heads = heads_per_stage(refit_, bound_.time);
     std::vector<std::uint32_t> uses(refit_.geometries.size());
     for (std::uint32_t t = 0; t < refit_.tensors.size(); ++t) {
@@ -121,9 +126,8 @@ class Planner {
 
   void add(TensorId tensor, const RefitEntry& entry, std::uint32_t reach, std::uint32_t use) {
     const Traits& traits = traits_of(entry);
-    const Bytes order_unit = unit(traits.domains > 0 ? network_lane : nvlink_lane);
     BalancedSituation situation{entry.source_base, entry.target_base, traits.domains, 0,
-                                Bytes{order_unit.value / parts_per_unit}};
+                                unit(traits.domains > 0 ? network_lane : nvlink_lane)};
     if (traits.domains > reach) situation.heads = std::max(1U, static_cast<std::uint32_t>(0.97 * reach));
     if (traits.rotates) situation.rotation = use % most_rotations;
     PatternCache::Key key{entry.geometry, situation.heads, situation.rotation};
@@ -169,13 +173,25 @@ class Planner {
         add_feeds(instance, pattern, step, self, transfer_of, feeds);
       }
     }
-    const std::vector<std::uint32_t> rounds = match_rounds(transfers, feeds, unit(lane));
+    const std::vector<std::uint32_t> rounds = match_rounds(
+        transfers, feeds, fitting_unit(transfers, wanted_unit(lane), deepest(transfers.size(), feeds)));
     const std::uint32_t count = rounds.empty() ? 0 : 1 + *std::max_element(rounds.begin(), rounds.end());
     for (std::size_t i = 0; i < rounds.size(); ++i) {
       const auto spread = std::uint64_t{rounds[i]} * std::max(1U, network_rounds) / std::max(1U, count);
       plan_.schedule[slots[i]] = network_rounds > 0 ? static_cast<std::uint32_t>(spread) : rounds[i];
     }
     return count;
+  }
+
+  /// The longest row of transfers that feed each other. Feeds come in the order of transfers.
+  static std::uint32_t deepest(std::size_t transfers, const std::vector<Feed>& feeds) {
+    std::vector<std::uint32_t> depth(transfers);
+    std::uint32_t most = 0;
+    for (const Feed& feed : feeds) {
+      depth[feed.transfer] = std::max(depth[feed.transfer], depth[feed.feed] + 1);
+      most = std::max(most, depth[feed.transfer]);
+    }
+    return most;
   }
 
   /// Feeds within the lane; through a step of the other lane its own feeds count.
@@ -208,7 +224,10 @@ class Planner {
     }
   }
 
-  Bytes unit(std::uint16_t lane) const {
+  Bytes unit(std::uint16_t lane) const { return units_[lane]; }
+
+  /// Bound x rate / 500.
+  Bytes wanted_unit(std::uint16_t lane) const {
     Bandwidth fastest{1};
     const Fabric& fabric = refit_.fabric;
     for (const GpuId gpu : refit_.gpu_of_rank) {
@@ -219,9 +238,47 @@ class Planner {
     return {std::clamp(per_port.value / rounds_wanted, smallest_unit, largest_unit)};
   }
 
+  /// About that, and such that whole parts of most bytes' cells make it up: units of different
+  /// tensors are then nearly equal, and nobody waits in a round for a longer one.
+  Bytes choose_unit(std::uint16_t lane, const std::map<std::int64_t, double>& shares) const {
+    const std::int64_t wanted = wanted_unit(lane).value;
+    Bytes best{wanted};
+    double least = std::numeric_limits<double>::infinity();
+    for (std::int64_t percent = 60; percent <= 150; ++percent) {
+      const Bytes candidate{wanted * percent / 100};
+      double cost = 0;
+      for (const auto& [share, bytes] : shares) {
+        const UnitCut cut = cut_for_unit({share}, candidate);
+        cost += bytes * (cut.miss + part_cost * static_cast<double>(cut.parts * candidate.value) /
+                                        static_cast<double>(share));
+      }
+      if (cost < least) {
+        least = cost;
+        best = candidate;
+      }
+    }
+    return best;
+  }
+
+  void choose_units() {
+    ShareSizes all;
+    std::vector<std::int64_t> tensors(refit_.geometries.size());
+    for (const RefitEntry& entry : refit_.tensors) ++tensors[entry.geometry];
+    for (const RefitEntry& entry : refit_.tensors) {
+      const double times = static_cast<double>(std::exchange(tensors[entry.geometry], 0));
+      if (times == 0) continue;
+      const ShareSizes own =
+          share_sizes(refit_, refit_.geometries[entry.geometry], entry.source_base, entry.target_base);
+      for (const auto& [share, bytes] : own.network) all.network[share] += times * bytes;
+      for (const auto& [share, bytes] : own.nvlink) all.nvlink[share] += times * bytes;
+    }
+    units_ = {choose_unit(network_lane, all.network), choose_unit(nvlink_lane, all.nvlink)};
+  }
+
   static constexpr std::uint32_t not_here = 0xFFFFFFFF;
   const Refit& refit_;
   LowerBound bound_;
+  std::array<Bytes, 2> units_{};  // by lane
   Plan plan_;
   PatternCache cache_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Traits> traits_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/order_unit.hpp"
 #include "planner/shards.hpp"
 
 namespace isthmus {
@@ -75,10 +76,8 @@ std::int64_t shares_of(Bytes bytes, std::size_t receivers) {
 }
 
 /// Into how many parts a cell is cut: as many for each receiver that shares it.
-std::int64_t parts_of(Bytes bytes, std::size_t receivers, Bytes largest_part) {
-  const std::int64_t shares = shares_of(bytes, receivers);
-  const std::int64_t limit = shares * largest_part.value;
-  return shares * std::max<std::int64_t>(1, (bytes.value + limit - 1) / limit);
+std::int64_t parts_of(Bytes bytes, std::size_t receivers, Bytes unit) {
+  return shares_of(bytes, receivers) * cut_for_unit(share_of(bytes, receivers), unit).parts;
 }
 
 class PatternBuilder {
@@ -145,7 +144,7 @@ class PatternBuilder {
   void enter(const EntryDomain& entry, const EntryDomain* upstream) {
     const std::size_t receivers = entry.receivers.size();
     const Bytes bytes = geometry_.source.bytes(cell_->region);
-    const auto parts = split(cell_->region, parts_of(bytes, receivers, situation_.largest_part));
+    const auto parts = split(cell_->region, parts_of(bytes, receivers, situation_.unit));
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const std::size_t at = (p + shift_) % receivers;
       const std::uint32_t first = entry.receivers[at];
@@ -217,6 +216,8 @@ class PatternBuilder {
 
 }  // namespace
 
+Bytes share_of(Bytes cell, std::size_t receivers) { return {cell.value / shares_of(cell, receivers)}; }
+
 Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation) {
   return PatternBuilder(refit, geometry, situation).build();
 }
@@ -233,6 +234,19 @@ bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_ba
     }
   }
   return entries % holders != 0;
+}
+
+ShareSizes share_sizes(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base) {
+  const Cells cells = cells_of(geometry);
+  ShareSizes sizes;
+  for (const Cell& cell : cells.list) {
+    const Bytes bytes = geometry.source.bytes(cell.region);
+    for (const EntryDomain& entry : domains_of(refit, cells, cell, source_base, target_base)) {
+      auto& side = entry.holders.empty() ? sizes.network : sizes.nvlink;
+      side[share_of(bytes, entry.receivers.size()).value] += static_cast<double>(bytes.value);
+    }
+  }
+  return sizes;
 }
 
 std::uint32_t entry_domains(const Refit& refit, const Geometry& geometry, Rank source_base,
