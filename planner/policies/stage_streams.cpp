@@ -73,10 +73,10 @@ std::vector<Region> message_pieces(const Layout& layout, const Region& box) {
     std::vector<Region> finer;
     for (const Region& piece : pieces) {
       const std::int64_t extent = piece.end[d] - piece.begin[d];
-      const std::int64_t wanted = (layout.bytes(piece).value - 1) / largest_message.value + 1;
-      // Rows per piece: rounded down, so that no piece is above the limit unless a single row is.
-      const std::int64_t rows = std::max<std::int64_t>(1, extent / std::max<std::int64_t>(1, wanted));
-      const std::int64_t length = wanted <= 1 ? extent : rows;
+      const std::int64_t row = layout.bytes(piece).value / extent;
+      const std::int64_t most_rows = std::max<std::int64_t>(1, largest_message.value / row);
+      const std::int64_t count = (extent - 1) / most_rows + 1;
+      const std::int64_t length = (extent - 1) / count + 1;
       for (std::int64_t begin = piece.begin[d]; begin < piece.end[d]; begin += length) {
         finer.push_back(piece);
         finer.back().begin[d] = begin;

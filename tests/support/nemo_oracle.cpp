@@ -33,10 +33,6 @@ Layout layout_of(const nlohmann::json& tensor, const nlohmann::json& side, Chunk
   return layout;
 }
 
-bool is_empty(const nlohmann::json& box) {
-  return std::any_of(box.begin(), box.end(), [](const nlohmann::json& side) { return side[0] == side[1]; });
-}
-
 }  // namespace
 
 std::vector<nlohmann::json> nemo_oracles(const std::string& mode) {
@@ -77,6 +73,10 @@ nlohmann::json regions_json(const Layout& layout) {
   for (std::size_t i = 0; i < layout.mesh.size(); ++i)
     regions[std::to_string(layout.mesh.ranks[i].value)] = box_json(layout.region(i));
   return regions;
+}
+
+bool is_empty(const nlohmann::json& box) {
+  return std::any_of(box.begin(), box.end(), [](const nlohmann::json& side) { return side[0] == side[1]; });
 }
 
 bool same_regions(const nlohmann::json& a, const nlohmann::json& b) {

@@ -23,7 +23,8 @@ RefitCase nemo_case(const nlohmann::json& oracle, ChunkRule rule);
 nlohmann::json box_json(const Region& region);
 /// {"rank": box, ...} of all mesh positions.
 nlohmann::json regions_json(const Layout& layout);
-/// True for equal boxes; empty ones are equal wherever they lie.
+bool is_empty(const nlohmann::json& box);
+/// True for equal boxes of the same ranks; empty ones are equal wherever they lie.
 bool same_regions(const nlohmann::json& a, const nlohmann::json& b);
 
 }  // namespace isthmus::test

@@ -135,7 +135,8 @@ TEST_F(NemoStripedOracle, brings_every_member_its_recorded_stripe) {
       recorded = made.output()["stripes"];
     } else {
       for (const nlohmann::json& group : made.output()["groups"])
-        recorded[std::to_string(group["representative"].get<int>())] = group["region"];
+        if (!test::is_empty(group["region"]))
+          recorded[std::to_string(group["representative"].get<int>())] = group["region"];
     }
     EXPECT_EQ(parts, recorded);
   });

@@ -99,7 +99,7 @@ RC_GTEST_PROP(StripedRules, move_each_target_box_once_whatever_the_replicas, ())
 TEST(StripedRules, of_the_random_refits_take_every_path_and_every_kind_of_transfer) {
   std::map<ReshardPath, int> paths;
   int local = 0, packed = 0, staged = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     const Refit refit = test::make_refit(test::sample_case(seed));
     for (const RefitEntry& entry : refit.tensors) {
       const ReshardRules rules =
@@ -147,11 +147,13 @@ TEST(StripedRules, begin_with_the_first_holder_for_every_tensor_so_the_last_ones
 }
 
 TEST(StripedRules, count_turns_and_not_bytes) {
-  // Of a box's five transfers two are of one row and three of two: its two holders send 3 and 2 of them.
-  const ReshardRules rules = rules_of(two_sides({8, 8}, 2, 1, 0, 2, 3, 0));
-  EXPECT_EQ(rules.path, ReshardPath::stripes_uneven);  // ceil: 3, 3 and 2 rows
-  const ReshardRules even = rules_of(two_sides({12, 8}, 2, 1, 0, 2, 3, 0));
-  EXPECT_EQ(sends(even, 2), (std::vector<int>{3, 3}));
+  // 4, 4 and 2 rows for two replicas: stripes of 2, 2, 2, 2, 1 and 1 rows, from three holders in turn.
+  const ReshardRules rules = rules_of(two_sides({10, 1}, 3, 1, 0, 2, 3, 0));
+  EXPECT_EQ(rules.path, ReshardPath::striped);
+  EXPECT_EQ(sends(rules, 3), (std::vector<int>{2, 2, 2}));
+  std::vector<std::int64_t> rows(3);
+  for (const ReshardTransfer& transfer : rules.transfers) rows[transfer.sender] += transfer.box.volume();
+  EXPECT_EQ(rows, (std::vector<std::int64_t>{4, 3, 3}));
 }
 
 TEST(StripedRules, give_up_where_one_transfer_is_strided_on_both_sides) {
