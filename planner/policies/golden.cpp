@@ -41,6 +41,7 @@ void add_broadcasts(const Geometry& geometry, Pattern& pattern) {
   for (const Shard& shard : distinct_shards(geometry.source)) {
     Step step;
     step.kind = StepKind::broadcast;
+    step.parts = 0;  // no exporter hands out tensors one by one
     step.to = Buffer::staging;
     step.group = static_cast<std::uint32_t>(pattern.steps.size());
     step.source = LocalRank::source(shard.holders.front());

@@ -94,6 +94,7 @@ class StripedSteps {
       Step step;
       step.kind = rules_.striped() ? StepKind::all_gather : StepKind::broadcast;
       step.from = Buffer::target;
+      step.parts = 0;  // no exporter hands out tensors one by one
       step.source = LocalRank::target(group.holders.front());
       step.group = next_group_;
       step.region = group.region;

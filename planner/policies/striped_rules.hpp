@@ -1,8 +1,8 @@
 #pragma once
 // Who sends what to whom under NeMo RL's two reshard transports: values, no steps yet.
-//   exact    each overlap of a source box with a target box goes once, to the representative of the ranks that
-//            hold the target box (their group): from itself where it holds the source box, else from the first
-//            holder. The representative then broadcasts the box to its group.
+//   exact    each overlap of a source box with a target box goes once, to the representative of the ranks
+//            that hold the target box (their group): from itself where it holds the source box, else from the
+//            first holder. The representative then broadcasts the box to its group.
 //   striped  a group's box is cut along dimension 0 into one stripe per member. Each overlap of a source box
 //            with a stripe goes to that member: from itself, else from the source box's holders in turn, for
 //            every tensor from the first one on. The group then gathers its box.

@@ -1,4 +1,4 @@
-// Random refits: tests/planner/policies_test.cpp. Recorded plans: tests/planner/oracles/nemo_golden_test.cpp.
+// Random refits stand in tests/planner/policies_test.cpp, recorded plans in oracles/nemo_golden_test.cpp.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,6 +41,7 @@ RC_GTEST_PROP(Golden, broadcasts_every_distinct_region_once_and_one_at_a_time, (
     for (std::uint32_t b = 0; b < broadcasts.size(); ++b) {
       RC_ASSERT(broadcasts[b].region == shards[b].region);
       RC_ASSERT(broadcasts[b].group == b);
+      RC_ASSERT(broadcasts[b].parts == 0U);  // exported tensors cost the host, these do not
       RC_ASSERT(broadcasts[b].source == LocalRank::source(shards[b].holders.front()));
     }
     for (const Step& step : plan.pattern(instance).steps)

@@ -1,4 +1,4 @@
-// Random refits: tests/planner/policies_test.cpp. Recorded plans: tests/planner/oracles/nemo_striped_test.cpp.
+// Random refits stand in tests/planner/policies_test.cpp, recorded plans in oracles/nemo_striped_test.cpp.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
