@@ -14,10 +14,10 @@ namespace {
 class NemoGoldenOracle : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (oracles_.empty()) GTEST_SKIP() << "no published data";
-    ASSERT_GE(oracles_.size(), 17U);
+    if (oracles.empty()) GTEST_SKIP() << "no published data";
+    ASSERT_GE(oracles.size(), 17U);
   }
-  const std::vector<nlohmann::json> oracles_ = test::nemo_oracles("nemo-golden");
+  const std::vector<nlohmann::json> oracles = test::nemo_oracles("nemo-golden");
 };
 
 nlohmann::json broadcasts_json(const Refit& refit, const Plan& plan) {
@@ -35,7 +35,7 @@ nlohmann::json broadcasts_json(const Refit& refit, const Plan& plan) {
 }
 
 TEST_F(NemoGoldenOracle, broadcasts_the_same_regions_from_the_same_roots_in_the_same_order) {
-  for (const nlohmann::json& oracle : oracles_) {
+  for (const nlohmann::json& oracle : oracles) {
     SCOPED_TRACE(oracle["case"].get<std::string>());
     const Refit refit = test::make_refit(test::nemo_case(oracle, ChunkRule::balanced));
     const Plan plan = std::get<Plan>(plan_golden(refit));
@@ -48,7 +48,7 @@ TEST_F(NemoGoldenOracle, broadcasts_the_same_regions_from_the_same_roots_in_the_
 }
 
 TEST_F(NemoGoldenOracle, takes_out_the_recorded_region_on_every_target_rank) {
-  for (const nlohmann::json& oracle : oracles_) {
+  for (const nlohmann::json& oracle : oracles) {
     SCOPED_TRACE(oracle["case"].get<std::string>());
     const test::RefitCase refit_case = test::nemo_case(oracle, ChunkRule::balanced);
     const Refit refit = test::make_refit(refit_case);
@@ -67,7 +67,7 @@ TEST_F(NemoGoldenOracle, takes_out_the_recorded_region_on_every_target_rank) {
 }
 
 TEST_F(NemoGoldenOracle, is_a_reference_only_where_both_chunk_rules_agree) {
-  for (const nlohmann::json& oracle : oracles_) {
+  for (const nlohmann::json& oracle : oracles) {
     SCOPED_TRACE(oracle["case"].get<std::string>());
     const TensorSpec balanced = test::nemo_case(oracle, ChunkRule::balanced).tensors[0];
     const TensorSpec ceil = test::nemo_case(oracle, ChunkRule::ceil).tensors[0];

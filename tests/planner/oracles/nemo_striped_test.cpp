@@ -2,6 +2,9 @@
 // steps; why striping was given up, and the exact plan that a striped one replaces, come from the rules. It
 // cuts by the ceil rule, so the layouts are read with that rule.
 
+#include <algorithm>
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "planner/check.hpp"
@@ -36,19 +39,19 @@ class NemoStripedOracle : public ::testing::Test {
       test::RefitCase refit_case = test::nemo_case(oracle, ChunkRule::ceil);
       Refit refit = test::make_refit(refit_case);
       Plan plan = std::get<Plan>(plan_striped(refit));
-      replanned_.push_back({oracle, std::move(refit_case), std::move(refit), std::move(plan)});
+      replanned.push_back({oracle, std::move(refit_case), std::move(refit), std::move(plan)});
     }
   }
 
   template <class Judge>
   void each(Judge judge) const {
-    for (const Replanned& made : replanned_) {
+    for (const Replanned& made : replanned) {
       SCOPED_TRACE(made.oracle["case"].get<std::string>());
       judge(made);
     }
   }
 
-  std::vector<Replanned> replanned_;
+  std::vector<Replanned> replanned;
 };
 
 nlohmann::json transfers_json(const Replanned& made) {

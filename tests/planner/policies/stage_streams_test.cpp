@@ -1,5 +1,7 @@
 #include "planner/policies/stage_streams.hpp"
 
+#include <map>
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -7,8 +9,6 @@
 
 namespace isthmus {
 namespace {
-
-using test::box;
 
 /// Groups of operations between the pairs of ranks, in order; every rank's operations per group are counted.
 void expect_safe(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& pairs, std::uint32_t first,

@@ -1,5 +1,7 @@
 #include "planner/policies/striped_rules.hpp"
 
+#include <map>
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -7,8 +9,6 @@
 
 namespace isthmus {
 namespace {
-
-using test::box;
 
 ReshardRules rules_of(const TensorSpec& spec) {
   std::size_t ranks = 0;
