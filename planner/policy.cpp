@@ -4,10 +4,14 @@ namespace isthmus {
 
 const std::vector<Policy>& policies() {
   static const std::vector<Policy> all{
+      {"golden", "broadcast every shard to every GPU, one after another (the field's functional reference)",
+       plan_golden},
       {"gather-broadcast",
        "gather each full tensor, broadcast it packed to every GPU, load (the conventional refit)",
        plan_gather_broadcast},
       {"p2p", "every overlap once to each target replica, from the first holder (the naive plan)", plan_p2p},
+      {"striped", "each byte once to a group of replicas, which gather or broadcast it (NeMo RL's reshard)",
+       plan_striped},
       {"balanced", "every tensor by regions, each byte into a domain once, relays, one global order (ours)",
        plan_balanced},
   };

@@ -29,8 +29,10 @@ const std::vector<Policy>& policies();
 /// nullptr when there is no policy of that name.
 const Policy* find_policy(std::string_view name);
 
+PlanResult plan_golden(const Refit& refit);
 PlanResult plan_gather_broadcast(const Refit& refit);
 PlanResult plan_p2p(const Refit& refit);
+PlanResult plan_striped(const Refit& refit);
 PlanResult plan_balanced(const Refit& refit);
 
 }  // namespace isthmus

@@ -22,7 +22,7 @@ Comparison run(const std::vector<Override>& overrides, const std::vector<std::st
   return compare(resolve(scenario), scenario.published, calibration, names);
 }
 
-const std::vector<std::string> all{"gather-broadcast", "p2p", "balanced"};
+const std::vector<std::string> all{"golden", "gather-broadcast", "p2p", "striped", "balanced"};
 
 TEST(DeepSeekV3, has_the_published_number_of_parameters_and_bulk_share) {
   const Comparison result = run({}, {"p2p"});
