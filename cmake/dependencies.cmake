@@ -10,6 +10,14 @@ if(NOT TARGET yaml-cpp::yaml-cpp)  # its name since 0.8
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
 endif()
 
+# Clp (EPL 2.0) comes without a CMake configuration.
+find_path(CLP_INCLUDE_DIR coin/ClpSimplex.hpp REQUIRED)
+find_library(CLP_LIBRARY Clp REQUIRED)
+find_library(COINUTILS_LIBRARY CoinUtils REQUIRED)
+add_library(isthmus_clp INTERFACE)
+target_include_directories(isthmus_clp SYSTEM INTERFACE "${CLP_INCLUDE_DIR}" "${CLP_INCLUDE_DIR}/coin")
+target_link_libraries(isthmus_clp INTERFACE "${CLP_LIBRARY}" "${COINUTILS_LIBRARY}")
+
 # find_for(PART PACKAGE...): looks for packages that only this part needs, and sets ISTHMUS_BUILD_<PART>.
 macro(find_for part)
   set(missing)

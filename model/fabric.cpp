@@ -284,6 +284,12 @@ std::optional<LinkId> Fabric::nic_in(GpuId gpu) const {
   return nic ? placed_link(at.link, state_->block_links_[at.type].nic[*nic].in) : std::nullopt;
 }
 
+std::optional<std::uint32_t> Fabric::switch_of(GpuId gpu) const {
+  const Placed& at = state_->at(gpu);
+  const std::optional<std::uint32_t> nic = state_->routes_[at.routes].nic[gpu.value - at.gpu];
+  return nic ? std::optional(topology().switch_of_nic[at.nic + *nic]) : std::nullopt;
+}
+
 std::vector<LinkId> Fabric::exit_links(GpuId gpu, bool out) const {
   const Placed& at = state_->at(gpu);
   const BlockRoutes& routes = state_->routes_[at.routes];

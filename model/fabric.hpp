@@ -59,6 +59,8 @@ class Fabric {
   std::optional<LinkId> nvlink_in(GpuId gpu) const;
   std::optional<LinkId> nic_out(GpuId gpu) const;
   std::optional<LinkId> nic_in(GpuId gpu) const;
+  /// The switch that its NIC is plugged into, as an index of the topology's network; nullopt without one.
+  std::optional<std::uint32_t> switch_of(GpuId gpu) const;
 
   /// The links by which traffic leaves (enters) a GPU's NVLink domain at this GPU: its NIC's, or what joins
   /// it to its host where other domains can be reached there. GPUs may share a NIC; empty where nothing

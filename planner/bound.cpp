@@ -1,259 +1,232 @@
 #include "planner/bound.hpp"
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <tuple>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "planner/shards.hpp"
+#include "planner/byte_classes.hpp"
+#include "planner/crossings.hpp"
+#include "planner/passages.hpp"
 
 namespace isthmus {
 namespace {
 
-/// Tensors with equal geometry and bases count as one with a multiplicity.
-struct Bundle {
-  const Geometry* geometry;
-  Rank source_base, target_base;
-  int stage;
-  std::int64_t count = 0;
-};
+// With few GPUs every set is looked at exactly; with many, only where an estimate says that it may bind.
+constexpr std::size_t few_gpus = 64;
 
-std::vector<Bundle> bundles_of(const Refit& refit) {
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, int>, std::size_t> index;
-  std::vector<Bundle> bundles;
-  for (const RefitEntry& entry : refit.tensors) {
-    if (entry.tensor.copy) continue;  // its elements may be taken from those that arrived before
-    const auto key =
-        std::make_tuple(entry.geometry, entry.source_base.value, entry.target_base.value, entry.stage);
-    const auto [known, added] = index.emplace(key, bundles.size());
-    if (added) {
-      bundles.push_back(
-          {&refit.geometries[entry.geometry], entry.source_base, entry.target_base, entry.stage, 0});
-    }
-    ++bundles[known->second].count;
-  }
-  return bundles;
+std::string size_text(Bytes bytes) {
+  const double amount = static_cast<double>(bytes.value);
+  if (amount >= 1e7) return fmt::format("{:.2f} GB", amount * 1e-9);
+  if (amount >= 1e4) return fmt::format("{:.2f} MB", amount * 1e-6);
+  return fmt::format("{} B", bytes.value);
 }
 
-/// Marks small integers without clearing between uses.
-class Marks {
+/// Rounded down: a bound may be too low by a picosecond, never too high.
+Duration at_least(Bytes bytes, Bandwidth capacity) {
+  if (bytes.value <= 0 || capacity.value <= 0) return {};
+  return {static_cast<std::int64_t>(Int128{bytes.value} * picoseconds_per_second / capacity.value)};
+}
+
+class CutFamily {
  public:
-  explicit Marks(std::size_t size) : stamp_(size, 0) {}
-  void next() { ++now_; }
-  bool set(std::size_t i) {
-    const bool fresh = stamp_[i] != now_;
-    stamp_[i] = now_;
-    return fresh;
-  }
-  bool has(std::size_t i) const { return stamp_[i] == now_; }
-
- private:
-  std::vector<std::uint32_t> stamp_;
-  std::uint32_t now_ = 1;
-};
-
-/// Bytes that must cross into or out of each set of the family.
-struct Crossings {
-  std::vector<Bytes> gpu_in, gpu_in_nvlink, gpu_out;  // gpu_in_nvlink: of gpu_in, held only in the domain
-  std::vector<Bytes> domain_in, domain_out;
-  std::vector<Bytes> stage_out;  // out of all domains that hold a part of the stage
-  Bytes source_out;              // out of all domains that hold anything
-  std::vector<std::vector<char>> stage_domains;
-  std::vector<char> source_domains;
-};
-
-class Counter {
- public:
-  explicit Counter(const Refit& refit)
+  explicit CutFamily(const Refit& refit)
       : refit_(refit),
-        gpus_(refit.fabric.gpu_count()),
-        domains_(refit.fabric.domain_count()),
-        held_gpu_(gpus_),
-        held_domain_(domains_),
-        seen_gpu_(gpus_),
-        seen_domain_(domains_) {
-    for (auto* list : {&sum_.gpu_in, &sum_.gpu_in_nvlink, &sum_.gpu_out}) list->resize(gpus_);
-    for (auto* list : {&sum_.domain_in, &sum_.domain_out}) list->resize(domains_);
-    sum_.stage_out.resize(to_size(refit.stages));
-    sum_.stage_domains.assign(to_size(refit.stages), std::vector<char>(domains_));
-    sum_.source_domains.resize(domains_);
-  }
+        classes_(byte_classes(refit)),
+        sum_(count_crossings(refit, classes_)),
+        passages_(refit),
+        mask_(refit.fabric.gpu_count()),
+        seen_(classes_.sets.size()) {}
 
-  Crossings run() {
-    const std::vector<Bundle> bundles = bundles_of(refit_);
-    for (const Bundle& bundle : bundles) mark_source_domains(bundle);
-    for (const Bundle& bundle : bundles) {
-      const Cells cells = cells_of(*bundle.geometry);
-      for (const Cell& cell : cells.list) count(bundle, cells, cell);
-    }
-    return std::move(sum_);
+  LowerBound run() {
+    domains();
+    gpus();
+    sources();
+    parts();
+    holders();
+    domains_less_holders();
+    return std::move(best_);
   }
 
  private:
-  std::size_t gpu(Rank base, std::uint32_t local) const {
-    return refit_.gpu_of_rank[base.value + local].index();
-  }
-  std::size_t domain(std::size_t gpu) const {
-    return refit_.fabric.domain_of(GpuId{static_cast<std::uint32_t>(gpu)}).index();
-  }
-
-  void mark_source_domains(const Bundle& bundle) {
-    for (const Rank rank : bundle.geometry->source.mesh.ranks) {
-      const std::size_t home = domain(gpu(bundle.source_base, rank.value));
-      sum_.stage_domains[to_size(bundle.stage)][home] = 1;
-      sum_.source_domains[home] = 1;
+  template <class Text>
+  void consider(Bytes bytes, const Passage& passage, bool nvlink_only, Text what) {
+    const Duration time = at_least(bytes, passage.capacity);
+    if (!nvlink_only && time > best_.any_route) {
+      best_.any_route = time;
+      best_.any_route_links = passage.links;
     }
-  }
-
-  void count(const Bundle& bundle, const Cells& cells, const Cell& cell) {
-    const Bytes bytes = bundle.geometry->source.bytes(cell.region) * bundle.count;
-    held_gpu_.next(), held_domain_.next(), seen_gpu_.next(), seen_domain_.next();
-    std::size_t holder_gpus = 0, holder_domains = 0, last_gpu = 0, last_domain = 0;
-    for (const std::uint32_t local : cells.sources[cell.source].holders) {
-      last_gpu = gpu(bundle.source_base, local);
-      last_domain = domain(last_gpu);
-      if (held_gpu_.set(last_gpu)) ++holder_gpus;
-      if (held_domain_.set(last_domain)) ++holder_domains;
-    }
-    bool leaves_gpus = false, leaves_domains = false, leaves_stage = false, leaves_sources = false;
-    for (const std::uint32_t local : cells.targets[cell.target].holders) {
-      const std::size_t at = gpu(bundle.target_base, local), home = domain(at);
-      if (held_gpu_.has(at) || !seen_gpu_.set(at)) continue;
-      leaves_gpus = true;
-      sum_.gpu_in[at] += bytes;
-      if (held_domain_.has(home) && holder_domains == 1) sum_.gpu_in_nvlink[at] += bytes;
-      if (held_domain_.has(home) || !seen_domain_.set(home)) continue;
-      leaves_domains = true;
-      sum_.domain_in[home] += bytes;
-      leaves_stage = leaves_stage || sum_.stage_domains[to_size(bundle.stage)][home] == 0;
-      leaves_sources = leaves_sources || sum_.source_domains[home] == 0;
-    }
-    if (holder_gpus == 1 && leaves_gpus) sum_.gpu_out[last_gpu] += bytes;
-    if (holder_domains == 1 && leaves_domains) sum_.domain_out[last_domain] += bytes;
-    if (leaves_stage) sum_.stage_out[to_size(bundle.stage)] += bytes;
-    if (leaves_sources) sum_.source_out += bytes;
+    if (time <= best_.time) return;
+    best_.time = time;
+    best_.cut_bytes = bytes;
+    best_.cut_capacity = passage.capacity;
+    best_.links = passage.links;
+    best_.binding = fmt::format("{}: {} through {:.6g} GB/s", what(), size_text(bytes),
+                                static_cast<double>(passage.capacity.value) * 1e-9);
   }
 
-  const Refit& refit_;
-  std::size_t gpus_, domains_;
-  Crossings sum_;
-  Marks held_gpu_, held_domain_, seen_gpu_, seen_domain_;
-};
-
-/// Port rates and cuts of the fabric.
-class Ports {
- public:
-  explicit Ports(const Refit& refit)
-      : refit_(refit), usable_(refit.fabric.gpu_count(), 1), counted_(refit.fabric.links().size(), 0) {
-    for (const bool out : {false, true}) {
-      for (std::uint32_t gpu = 0; gpu < usable_.size(); ++gpu) {
-        exits_[out].push_back(refit.fabric.exit_links(GpuId{gpu}, out));
-      }
-    }
-    // GPUs outside both sides do not take part, unless NCCL itself leaves through their NICs.
-    if (refit.settings.relay == Relay::members && !refit.fabric.topology().routing.pxn) {
-      std::fill(usable_.begin(), usable_.end(), 0);
-      for (const RefitEntry& entry : refit.tensors) {
-        const Geometry& geometry = refit.geometries[entry.geometry];
-        for (const Rank rank : geometry.source.mesh.ranks) mark(entry.source_base, rank);
-        for (const Rank rank : geometry.target.mesh.ranks) mark(entry.target_base, rank);
-      }
-    }
+  bool may_bind(Bytes at_most, Bandwidth capacity) const {
+    return mask_.size() <= few_gpus || at_least(at_most, capacity) > best_.any_route;
   }
 
-  /// What leaves a GPU's domain there: its NIC, or its wires to a host that other domains share.
-  Bandwidth exit(std::size_t gpu, bool out) const {
-    Bandwidth sum;
-    for (const LinkId link : exits_[out][gpu]) sum += rate(link);
+  void mark(std::span<const std::uint32_t> gpus, char value) {
+    for (const std::uint32_t gpu : gpus) mask_[gpu] = value;
+  }
+  void mark_domains(const std::vector<char>& chosen, bool inside) {
+    for (std::size_t g = 0; g < mask_.size(); ++g) mask_[g] = (chosen[passages_.domain(g)] != 0) == inside;
+  }
+
+  /// Into what is marked; nothing needs counting where even all that its GPUs miss would fit.
+  template <class Text>
+  void marked(Bytes at_most, const std::vector<LinkId>* cables, Text what) {
+    const Passage passage = passages_.into(mask_, cables);
+    if (at_least(at_most, passage.capacity) <= best_.any_route) return;
+    consider(bytes_into(classes_, mask_), passage, false, what);
+  }
+
+  Bytes needed_by(const std::vector<char>& mask) const {
+    Bytes sum;
+    for (std::size_t g = 0; g < mask.size(); ++g) sum += mask[g] != 0 ? sum_.gpu_in[g] : Bytes{};
     return sum;
   }
-  Bandwidth nvlink(std::size_t gpu, bool out) const {
-    const GpuId id{static_cast<std::uint32_t>(gpu)};
-    const auto link = out ? refit_.fabric.nvlink_out(id) : refit_.fabric.nvlink_in(id);
-    return link ? rate(*link) : Bandwidth{0};
+  Bytes held_by(std::span<const std::uint32_t> gpus) const {
+    Bytes sum;
+    for (const std::uint32_t gpu : gpus) sum += sum_.gpu_holds[gpu];
+    return sum;
   }
-  /// Exits of the chosen domains towards the others: what either side of the cut can pass. GPUs may share a
-  /// NIC, which counts once.
-  Bandwidth cut(const std::vector<char>& inside, bool out) {
-    Bandwidth from, to;
-    ++cut_;
-    for (std::size_t gpu = 0; gpu < usable_.size(); ++gpu) {
-      if (usable_[gpu] == 0) continue;
-      const std::size_t home = refit_.fabric.domain_of(GpuId{static_cast<std::uint32_t>(gpu)}).index();
-      const bool sends = (inside[home] != 0) == out;
-      for (const LinkId link : exits_[sends][gpu]) {
-        if (std::exchange(counted_[link.index()], cut_) != cut_) (sends ? from : to) += rate(link);
+
+  void domains() {
+    std::vector<char> chosen(refit_.fabric.domain_count());
+    for (std::size_t d = 0; d < chosen.size(); ++d) {
+      chosen[d] = 1;
+      if (sum_.domain_in[d].value > 0) {
+        mark_domains(chosen, true);
+        consider(sum_.domain_in[d], passages_.into(mask_), false,
+                 [&] { return fmt::format("into NVLink domain {}", d); });
+      }
+      if (sum_.domain_out[d].value > 0) {
+        mark_domains(chosen, false);
+        consider(sum_.domain_out[d], passages_.into(mask_), false,
+                 [&] { return fmt::format("out of NVLink domain {}", d); });
+      }
+      chosen[d] = 0;
+    }
+  }
+
+  void gpus() {
+    for (std::size_t g = 0; g < mask_.size(); ++g) {
+      consider(sum_.gpu_in[g], passages_.into_gpu(g), false, [&] { return fmt::format("into GPU {}", g); });
+      consider(sum_.gpu_in_nvlink[g], passages_.nvlink(g, false), true,
+               [&] { return fmt::format("into GPU {} over NVLink", g); });
+      consider(sum_.gpu_out[g], passages_.out_of_gpu(g), false,
+               [&] { return fmt::format("out of GPU {}", g); });
+      consider(sum_.gpu_out_nvlink[g], passages_.nvlink(g, true), true,
+               [&] { return fmt::format("out of GPU {} over NVLink", g); });
+    }
+  }
+
+  void sources() {
+    for (std::size_t stage = 0; stage < sum_.stage_out.size(); ++stage) {
+      mark_domains(sum_.stage_domains[stage], false);
+      consider(sum_.stage_out[stage], passages_.into(mask_), false,
+               [&] { return fmt::format("out of the domains of stage {}", stage); });
+      std::fill(mask_.begin(), mask_.end(), 1);
+      mark(sum_.stage_gpus[stage], 0);
+      marked(held_by(sum_.stage_gpus[stage]), nullptr,
+             [&] { return fmt::format("out of the GPUs of stage {}", stage); });
+    }
+    mark_domains(sum_.source_domains, false);
+    consider(sum_.source_out, passages_.into(mask_), false, [] { return "out of all source domains"; });
+    std::fill(mask_.begin(), mask_.end(), 1);
+    for (const auto& gpus : sum_.stage_gpus) mark(gpus, 0);
+    marked(needed_by(mask_), nullptr, [] { return "out of all source GPUs"; });
+  }
+
+  void parts() {
+    for (const NetworkPart& part : passages_.parts()) {
+      std::fill(mask_.begin(), mask_.end(), 0);
+      mark(part.gpus, 1);
+      marked(needed_by(mask_), &part.in, [&] { return "into what is behind " + part.name; });
+      for (char& each : mask_) each = each == 0;
+      marked(held_by(part.gpus), &part.out, [&] { return "out of what is behind " + part.name; });
+    }
+    for (std::size_t stage = 0; stage < sum_.stage_gpus.size(); ++stage) source_parts(stage);
+  }
+
+  /// Out of all parts of one tier that hold something of a stage.
+  void source_parts(std::size_t stage) {
+    for (std::size_t first = 0; first < passages_.parts().size();) {
+      const VertexKind tier = passages_.parts()[first].tier;
+      std::fill(mask_.begin(), mask_.end(), 1);
+      std::vector<LinkId> cables;
+      Bytes held;
+      for (; first < passages_.parts().size() && passages_.parts()[first].tier == tier; ++first) {
+        const NetworkPart& part = passages_.parts()[first];
+        const auto& sources = sum_.stage_gpus[stage];
+        const bool source = std::any_of(part.gpus.begin(), part.gpus.end(), [&](std::uint32_t gpu) {
+          return std::binary_search(sources.begin(), sources.end(), gpu);
+        });
+        if (!source) continue;
+        mark(part.gpus, 0);
+        held += held_by(part.gpus);
+        cables.insert(cables.end(), part.out.begin(), part.out.end());
+      }
+      marked(held, &cables, [&] {
+        return fmt::format("out of the {} switches of stage {} with what is behind them", to_string(tier),
+                           stage);
+      });
+    }
+  }
+
+  void holders() {
+    for (const ByteClass& each : classes_.list) {
+      if (std::exchange(seen_[each.holders], 1) != 0) continue;
+      const auto set = classes_.sets[each.holders];
+      if (!may_bind(held_by(set), passages_.roughly_out_of(set))) continue;
+      std::fill(mask_.begin(), mask_.end(), 1);
+      mark(set, 0);
+      const auto text = [&] { return fmt::format("out of the {} holders of a class", set.size()); };
+      marked(held_by(set), nullptr, text);
+      std::vector<char> chosen(refit_.fabric.domain_count());
+      for (const std::uint32_t gpu : set) chosen[passages_.domain(gpu)] = 1;
+      mark_domains(chosen, false);
+      marked(needed_by(mask_), nullptr, [&] { return text() + ", with their domains"; });
+    }
+  }
+
+  void domains_less_holders() {
+    std::set<std::vector<std::uint32_t>> known;
+    for (const ByteClass& each : classes_.list) {
+      const auto held = classes_.sets[each.holders];
+      for (const std::uint32_t receiver : classes_.sets[each.receivers]) {
+        const std::size_t d = passages_.domain(receiver);
+        std::vector<std::uint32_t> key{static_cast<std::uint32_t>(d)};
+        for (const std::uint32_t gpu : held) {
+          if (passages_.domain(gpu) == d) key.push_back(gpu);
+        }
+        if (key.size() == 1 || !known.insert(key).second) continue;
+        for (std::size_t g = 0; g < mask_.size(); ++g) mask_[g] = passages_.domain(g) == d;
+        mark(held, 0);
+        marked(needed_by(mask_), nullptr, [&] {
+          return fmt::format("into NVLink domain {} without the {} holders of a class there", d,
+                             key.size() - 1);
+        });
       }
     }
-    return std::min(from, to);
   }
-
- private:
-  void mark(Rank base, Rank local) { usable_[refit_.gpu_of_rank[base.value + local.value].index()] = 1; }
-  Bandwidth rate(LinkId link) const { return refit_.fabric.links()[link.index()].nominal; }
 
   const Refit& refit_;
-  std::vector<char> usable_;
-  std::array<std::vector<std::vector<LinkId>>, 2> exits_;  // into, out of; per GPU
-  std::vector<std::uint32_t> counted_;                     // per link: the cut that counted it last
-  std::uint32_t cut_ = 0;
+  ByteClasses classes_;
+  Crossings sum_;
+  Passages passages_;
+  LowerBound best_;
+  std::vector<char> mask_;  // per GPU: in the set that is looked at
+  std::vector<char> seen_;  // per set: its holders were looked at
 };
-
-void consider(LowerBound& best, Bytes bytes, Bandwidth capacity, bool nvlink_only, std::string_view what) {
-  if (bytes.value <= 0 || capacity.value <= 0) return;
-  // Rounded down: a bound may be too low by a picosecond, never too high.
-  const Duration time{
-      static_cast<std::int64_t>(Int128{bytes.value} * picoseconds_per_second / capacity.value)};
-  if (!nvlink_only) best.any_route = std::max(best.any_route, time);
-  if (time <= best.time) return;
-  best.time = time;
-  best.cut_bytes = bytes;
-  best.cut_capacity = capacity;
-  const double amount = static_cast<double>(bytes.value);
-  const std::string size = amount >= 1e7   ? fmt::format("{:.2f} GB", amount * 1e-9)
-                           : amount >= 1e4 ? fmt::format("{:.2f} MB", amount * 1e-6)
-                                           : fmt::format("{} B", bytes.value);
-  best.binding =
-      fmt::format("{}: {} through {:.6g} GB/s", what, size, static_cast<double>(capacity.value) * 1e-9);
-}
-
-void consider_gpus(LowerBound& best, const Crossings& sum, const Ports& ports) {
-  for (std::size_t g = 0; g < sum.gpu_in.size(); ++g) {
-    consider(best, sum.gpu_in[g], ports.exit(g, false) + ports.nvlink(g, false), false,
-             fmt::format("into GPU {}", g));
-    consider(best, sum.gpu_in_nvlink[g], ports.nvlink(g, false), true,
-             fmt::format("into GPU {} over NVLink", g));
-    consider(best, sum.gpu_out[g], ports.exit(g, true) + ports.nvlink(g, true), false,
-             fmt::format("out of GPU {}", g));
-  }
-}
 
 }  // namespace
 
-LowerBound lower_bound(const Refit& refit) {
-  const Crossings sum = Counter(refit).run();
-  Ports ports(refit);
-  LowerBound best;
-  std::vector<char> inside(refit.fabric.domain_count());
-  for (std::size_t d = 0; d < inside.size(); ++d) {
-    if (sum.domain_in[d].value == 0 && sum.domain_out[d].value == 0) continue;
-    inside[d] = 1;
-    consider(best, sum.domain_in[d], ports.cut(inside, false), false,
-             fmt::format("into NVLink domain {}", d));
-    consider(best, sum.domain_out[d], ports.cut(inside, true), false,
-             fmt::format("out of NVLink domain {}", d));
-    inside[d] = 0;
-  }
-  for (std::size_t stage = 0; stage < sum.stage_out.size(); ++stage) {
-    consider(best, sum.stage_out[stage], ports.cut(sum.stage_domains[stage], true), false,
-             fmt::format("out of the domains of stage {}", stage));
-  }
-  consider(best, sum.source_out, ports.cut(sum.source_domains, true), false, "out of all source domains");
-  consider_gpus(best, sum, ports);
-  return best;
-}
+LowerBound lower_bound(const Refit& refit) { return CutFamily(refit).run(); }
 
 }  // namespace isthmus

@@ -1,0 +1,235 @@
+#include "planner/relay_program.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include <coin/ClpSimplex.hpp>
+
+#include "planner/byte_classes.hpp"
+#include "planner/relay_graph.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr double tolerance = 1e-7;
+constexpr int max_rounds = 60;
+constexpr double price_scale = 1 << 20;  // of the dearest link, before rounding down
+
+/// A receiver of a class, and the edges that may bring it there.
+struct Demand {
+  std::size_t of_class = 0;
+  std::uint32_t gpu = 0;
+  const std::vector<char>* allowed = nullptr;  // per edge; all where there is none
+};
+
+/// A row of the program: a set of vertices that a class has to enter.
+struct EntryRow {
+  std::size_t demand = 0;
+  std::vector<std::uint32_t> edges;
+};
+
+class RelayProgram {
+ public:
+  RelayProgram(const Refit& refit, const ByteClasses& classes, bool detours, Duration near)
+      : refit_(refit),
+        sets_(classes.sets),
+        classes_(without_stages(classes)),
+        graph_(relay_graph(refit.fabric, taking_part(refit))),
+        near_(std::max(1e-12, seconds(near))) {
+    for (std::size_t a = 0; a < classes_.size(); ++a) add_demands(a, detours);
+  }
+
+  std::size_t variables() const { return classes_.size() * graph_.edges.size(); }
+
+  /// Per link its price and per class the shares of its receivers, in reals; false where Clp fails.
+  bool solve() {
+    load();
+    for (const Demand& each : demands_) add_set(each, {graph_.vertex_of_gpu[each.gpu]});
+    for (int round = 0; round < max_rounds; ++round) {
+      model_.dual();
+      if (model_.status() != 0) return false;
+      if (!add_violated()) break;
+    }
+    return model_.status() == 0;
+  }
+
+  BoundCertificate certificate(BoundCertificate start) const {
+    const double* dual = model_.dualRowSolution();
+    const auto first = static_cast<int>(graph_.edges.size());
+    std::map<std::size_t, std::map<std::uint32_t, double>> share;  // demand -> edge -> price
+    double dearest = 0;
+    std::map<std::pair<std::size_t, std::uint32_t>, double> of_class;
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      const double value = dual[first + static_cast<int>(r)];
+      if (value <= 0) continue;
+      const std::size_t a = demands_[rows_[r].demand].of_class;
+      const double price = value / static_cast<double>(classes_[a].bytes.value);
+      for (const std::uint32_t edge : rows_[r].edges) {
+        share[rows_[r].demand][edge] += price;
+        dearest = std::max(dearest, of_class[{a, edge}] += price);
+      }
+    }
+    if (dearest > 0) add_prices(share, price_scale / dearest, start);
+    return start;
+  }
+
+ private:
+  void add_demands(std::size_t a, bool detours) {
+    std::set<DomainId> domains;
+    for (const std::uint32_t gpu : sets_[classes_[a].holders]) domains.insert(refit_.fabric.domain_of({gpu}));
+    for (const std::uint32_t gpu : sets_[classes_[a].receivers]) {
+      const DomainId home = refit_.fabric.domain_of({gpu});
+      const bool inside = !detours && domains.size() == 1 && *domains.begin() == home;
+      demands_.push_back({a, gpu, inside ? &graph_.inside_domain.at(home) : nullptr});
+    }
+  }
+
+  int column(std::size_t a, std::size_t edge) const {
+    return static_cast<int>(1 + a * graph_.edges.size() + edge);
+  }
+
+  /// Column 0 is T in units of `near`; rows are the links.
+  void load() {
+    model_.setLogLevel(0);
+    model_.resize(static_cast<int>(graph_.edges.size()), 0);
+    std::vector<int> all;
+    std::vector<double> minus;
+    for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
+      all.push_back(static_cast<int>(e));
+      minus.push_back(-1);
+      model_.setRowBounds(static_cast<int>(e), -COIN_DBL_MAX, 0);
+    }
+    model_.addColumn(static_cast<int>(all.size()), all.data(), minus.data(), 0, COIN_DBL_MAX, 1);
+    for (const ByteClass& each : classes_) {
+      for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
+        const auto row = static_cast<int>(e);
+        const auto rate =
+            static_cast<double>(refit_.fabric.links()[graph_.edges[e].link.index()].nominal.value);
+        const double load = static_cast<double>(each.bytes.value) / (rate * near_);
+        model_.addColumn(1, &row, &load, 0, COIN_DBL_MAX, 0);
+      }
+    }
+  }
+
+  /// The row of the set that is not marked in `outside`.
+  void add_row(std::size_t demand, const std::vector<char>& outside) {
+    const Demand& each = demands_[demand];
+    EntryRow row{demand, {}};
+    std::vector<int> columns;
+    for (std::uint32_t e = 0; e < graph_.edges.size(); ++e) {
+      const RelayGraph::Edge& edge = graph_.edges[e];
+      if (outside[edge.from] == 0 || outside[edge.to] != 0) continue;
+      if (each.allowed != nullptr && (*each.allowed)[e] == 0) continue;
+      row.edges.push_back(e);
+      columns.push_back(column(each.of_class, e));
+    }
+    // No edge: nothing leads there, and no plan exists.
+    if (columns.empty() || !known_.insert({each.of_class, row.edges}).second) return;
+    const std::vector<double> ones(columns.size(), 1);
+    model_.addRow(static_cast<int>(columns.size()), columns.data(), ones.data(), 1, COIN_DBL_MAX);
+    rows_.push_back(std::move(row));
+  }
+
+  void add_set(const Demand& demand, const std::vector<std::uint32_t>& inside) {
+    std::vector<char> outside(graph_.vertices, 1);
+    for (const std::uint32_t vertex : inside) outside[vertex] = 0;
+    add_row(static_cast<std::size_t>(&demand - demands_.data()), outside);
+  }
+
+  bool add_violated() {
+    const std::size_t before = rows_.size();
+    const std::vector<double> usage(model_.primalColumnSolution(),
+                                    model_.primalColumnSolution() + model_.numberColumns());
+    std::vector<double> capacities(graph_.edges.size());
+    for (std::size_t d = 0; d < demands_.size(); ++d) {
+      const Demand& each = demands_[d];
+      for (std::size_t e = 0; e < capacities.size(); ++e) {
+        const bool open = each.allowed == nullptr || (*each.allowed)[e] != 0;
+        capacities[e] = open ? usage[to_size(column(each.of_class, e))] : 0;
+      }
+      std::vector<std::uint32_t> sources;
+      for (const std::uint32_t gpu : sets_[classes_[each.of_class].holders]) {
+        sources.push_back(graph_.vertex_of_gpu[gpu]);
+      }
+      const Separation cut = separate(graph_, capacities, sources, graph_.vertex_of_gpu[each.gpu], 1);
+      if (cut.flow < 1 - tolerance) add_row(d, cut.reached);
+    }
+    return rows_.size() > before;
+  }
+
+  /// Rounded down per share; a link costs what the class that pays most for it pays.
+  void add_prices(const std::map<std::size_t, std::map<std::uint32_t, double>>& share, double scale,
+                  BoundCertificate& certificate) const {
+    std::map<LinkId, std::int64_t> price;
+    std::map<std::size_t, PriceSplit> split_of;
+    std::map<std::pair<std::size_t, LinkId>, std::int64_t> paid;
+    for (const auto& [demand, edges] : share) {
+      const std::size_t a = demands_[demand].of_class;
+      PriceSplit::Share rounded{GpuId{demands_[demand].gpu}, {}};
+      for (const auto& [edge, amount] : edges) {
+        const auto whole = static_cast<std::int64_t>(std::floor(amount * scale));
+        const LinkId link = graph_.edges[edge].link;
+        if (whole == 0) continue;
+        rounded.prices.push_back({link, whole});
+        price[link] = std::max(price[link], paid[{a, link}] += whole);
+      }
+      if (!rounded.prices.empty()) split_of[a].shares.push_back(std::move(rounded));
+    }
+    for (const auto& [link, amount] : price) {
+      certificate.prices.push_back({link, amount});
+      certificate.priced_capacity += Int128{refit_.fabric.links()[link.index()].nominal.value} * amount;
+    }
+    for (auto& [a, split] : split_of) {
+      if (split.shares.size() < 2) continue;  // all for one receiver: that is the rule without a split
+      for (const std::uint32_t gpu : sets_[classes_[a].holders]) split.holders.push_back({gpu});
+      for (const std::uint32_t gpu : sets_[classes_[a].receivers]) split.receivers.push_back({gpu});
+      certificate.splits.push_back(std::move(split));
+    }
+  }
+
+  const Refit& refit_;
+  const GpuSets& sets_;
+  std::vector<ByteClass> classes_;
+  RelayGraph graph_;
+  double near_;
+  std::vector<Demand> demands_;
+  std::vector<EntryRow> rows_;
+  std::set<std::pair<std::size_t, std::vector<std::uint32_t>>> known_;
+  ClpSimplex model_;
+};
+
+BoundCertificate without_prices(const Refit& refit, const ByteClasses& classes, bool detours) {
+  BoundCertificate certificate;
+  certificate.model = bound_model(refit, detours);
+  for (const ByteClass& each : without_stages(classes)) {
+    ++certificate.classes;
+    certificate.bytes += each.bytes;
+  }
+  return certificate;
+}
+
+}  // namespace
+
+std::optional<BoundCertificate> relay_certificate(const Refit& refit, bool detours, Duration near) {
+  const std::vector<char> part = taking_part(refit);
+  const auto acting = static_cast<std::size_t>(std::count(part.begin(), part.end(), 1));
+  if (near.value == 0 || acting > max_program_gpus) return std::nullopt;
+  const ByteClasses classes = byte_classes(refit);
+  RelayProgram program(refit, classes, detours, near);
+  if (program.variables() > max_program_variables || !program.solve()) return std::nullopt;
+  return program.certificate(without_prices(refit, classes, detours));
+}
+
+BoundCertificate cut_certificate(const Refit& refit, bool detours, const std::vector<LinkId>& links) {
+  BoundCertificate certificate = without_prices(refit, byte_classes(refit), detours);
+  for (const LinkId link : links) {
+    certificate.prices.push_back({link, 1});
+    certificate.priced_capacity += refit.fabric.links()[link.index()].nominal.value;
+  }
+  return certificate;
+}
+
+}  // namespace isthmus
