@@ -39,6 +39,7 @@ struct TwinResult {
   std::size_t target_elements = 0;
   std::size_t operations = 0;
   std::size_t largest_group = 0;  // operations of one rank in one group of one lane, the most
+  std::int64_t largest_size = 0;  // bytes of a message, a copy or a staging buffer
   std::string first_fault;
 
   bool correct() const {
