@@ -162,17 +162,35 @@ std::vector<std::size_t> TwinRun::elements_in(const Instance& instance, const St
 
 void TwinRun::launch(Operation& operation) {
   operation.launched = true;
+  for (std::size_t p = 0; p < operation.pieces.size(); ++p) {
+    const Piece& piece = operation.pieces[p];
+    operation.elements.push_back(elements_in(plan_.instances[piece.first], step_of(piece)));
+    operation.in_flight.push_back(values_of(operation, p));
+  }
+}
+
+std::vector<std::uint64_t> TwinRun::values_of(const Operation& operation, std::size_t piece) {
+  const std::size_t instance = operation.pieces[piece].first;
   const std::uint32_t reader =
       operation.kind == StepKind::broadcast ? operation.root : operation.ranks.front();
-  for (const auto& piece : operation.pieces) {
-    operation.elements.push_back(elements_in(plan_.instances[piece.first], step_of(piece)));
-    std::vector<std::uint64_t> values;
-    for (const std::size_t element : operation.elements.back()) {
-      values.push_back(operation.kind == StepKind::all_gather
-                           ? gather(piece.first, operation, element)
-                           : read(piece.first, reader, operation.from, element));
+  std::vector<std::uint64_t> values;
+  for (const std::size_t element : operation.elements[piece]) {
+    values.push_back(operation.kind == StepKind::all_gather
+                         ? gather(instance, operation, element)
+                         : read(instance, reader, operation.from, element));
+  }
+  return values;
+}
+
+/// What staging has become meanwhile, an operation may still have read.
+void TwinRun::read_again(Operation& operation) {
+  if (operation.from != Buffer::staging) return;
+  for (std::size_t p = 0; p < operation.pieces.size(); ++p) {
+    const std::size_t tensor = plan_.instances[operation.pieces[p].first].tensor.value;
+    const std::vector<std::uint64_t> values = values_of(operation, p);
+    for (std::size_t e = 0; e < values.size(); ++e) {
+      if (values[e] != id_of(tensor, operation.elements[p][e])) operation.in_flight[p][e] = values[e];
     }
-    operation.in_flight.push_back(std::move(values));
   }
 }
 
@@ -194,6 +212,7 @@ std::uint64_t TwinRun::gather(std::size_t index, const Operation& operation, std
 
 void TwinRun::finish(Operation& operation) {
   operation.complete = true;
+  read_again(operation);
   for (std::size_t p = 0; p < operation.pieces.size(); ++p) {
     const std::vector<std::size_t>& elements = operation.elements[p];
     const bool collective = operation.kind == StepKind::broadcast || operation.kind == StepKind::all_gather;

@@ -1,7 +1,8 @@
 #pragma once
 // Internal to the twin: one execution of one plan. Operations are made first (joined where a lane coalesces),
 // then launched and finished one by one; every rank walks its groups lane by lane.
-// Invariant: an operation reads once, when it is launched, and writes once, when it finishes.
+// Invariant: an operation reads when it is launched, and staging again when it finishes; of two values it moves
+// the wrong one. It writes once, when it finishes.
 
 #include <map>
 #include <set>
@@ -68,6 +69,8 @@ class TwinRun {
   void execute();
   bool may_launch(const Operation& operation) const;
   void launch(Operation& operation);
+  std::vector<std::uint64_t> values_of(const Operation& operation, std::size_t piece);
+  void read_again(Operation& operation);
   void finish(Operation& operation);
   std::vector<bool> own_part(const Piece& piece, std::uint32_t rank) const;
   std::uint64_t gather(std::size_t instance, const Operation& operation, std::size_t element);
