@@ -26,7 +26,6 @@ using test::Twin;
 using test::TwinResult;
 
 constexpr std::uint64_t refits = 100;
-constexpr std::uint64_t shuffles = 4;
 
 const Limits list_all{8192, 100'000};
 
@@ -43,16 +42,7 @@ bool wrong(const TwinResult& result, const Limits& limits) {
 
 /// True when some schedule shows the fault.
 bool shows_fault(const Twin& twin, const Plan& plan, const Limits& limits) {
-  std::size_t operations = 0;
-  for (std::uint64_t seed = 0; seed < shuffles; ++seed) {
-    const TwinResult result = twin.run(plan, {seed, test::TwinSchedule::nobody});
-    if (wrong(result, limits)) return true;
-    operations = result.operations;
-  }
-  for (std::size_t starved = 0; starved < operations; ++starved) {
-    if (wrong(twin.run(plan, {0, starved}), limits)) return true;
-  }
-  return false;
+  return twin.under_some_schedule(plan, [&](const TwinResult& result) { return wrong(result, limits); });
 }
 
 bool only_unheld_reads(const Proof& proof) {

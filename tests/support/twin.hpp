@@ -7,6 +7,7 @@
 // poison (0); a read of what a rank does not hold moves poison on, and the end state shows it.
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -52,6 +53,8 @@ class Twin {
  public:
   explicit Twin(const Refit& refit);
   TwinResult run(const Plan& plan, TwinSchedule schedule = {}) const;
+  /// True when `found` says so of the result of some schedule: four orders, then each operation starved in turn.
+  bool under_some_schedule(const Plan& plan, const std::function<bool(const TwinResult&)>& found) const;
 
  private:
   friend class TwinRun;

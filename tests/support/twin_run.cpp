@@ -55,6 +55,14 @@ void TwinRun::make_operations() {
         found->after.insert(of_step[pattern.after[a]]);
     }
   }
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    Operation& operation = operations_[i];
+    for (const std::size_t earlier : operation.after) operations_[earlier].dependents.push_back(i);
+    for (const Piece& piece : operation.pieces)
+      operation.elements.push_back(elements_in(plan_.instances[piece.first], step_of(piece)));
+  }
+  for (const StagingBuffer& buffer : plan_.buffers)
+    result_.largest_size = std::max(result_.largest_size, buffer.size.value);
   result_.operations = operations_.size();
 }
 
@@ -66,32 +74,41 @@ void TwinRun::note_size(const Instance& instance, const Step& step) {
   result_.largest_size = std::max(result_.largest_size, bytes);
 }
 
-void TwinRun::make_buffers() {
-  for (const StagingBuffer& buffer : plan_.buffers)
-    result_.largest_size = std::max(result_.largest_size, buffer.size.value);
+/// Buffers, walks and operations as before the first start.
+void TwinRun::begin() {
+  result_ = prepared_;
+  shared_.clear();
+  brought_.clear();
+  priority_.clear();
+  for (auto& entry : walks_) entry.second.started = entry.second.done = 0;
+  for (Operation& operation : operations_) {
+    operation.launched = operation.complete = false;
+    operation.in_flight.clear();
+  }
   buffers_.resize(twin_.tensors_.size());
   for (std::size_t t = 0; t < buffers_.size(); ++t) {
     const Twin::Tensor& tensor = twin_.tensors_[t];
     const std::size_t count = tensor.elements.size();
-    for (std::size_t rank = 0; rank < twin_.refit_.ranks(); ++rank) {
-      Buffers all{std::vector<std::uint64_t>(count), std::vector<std::uint64_t>(count),
-                  std::vector<std::uint64_t>(count), std::vector<int>(count)};
+    buffers_[t].resize(twin_.refit_.ranks());
+    for (std::size_t rank = 0; rank < buffers_[t].size(); ++rank) {
+      Buffers& all = buffers_[t][rank];
+      for (auto* buffer : {&all.source, &all.staging, &all.target}) buffer->assign(count, 0);
+      all.writes.assign(count, 0);
       for (std::size_t e = 0; e < tensor.source[rank].size(); ++e) {
         if (tensor.source[rank][e]) all.source[e] = id_of(t, e);
       }
-      buffers_[t].push_back(std::move(all));
     }
   }
 }
 
-void TwinRun::make_priorities() {
+void TwinRun::make_priorities(TwinSchedule schedule) {
   for (std::size_t i = 0; i < operations_.size(); ++i) priority_.push_back(i);
-  if (schedule_.seed == 1) std::reverse(priority_.begin(), priority_.end());
-  if (schedule_.seed > 1) {
-    std::mt19937_64 random(schedule_.seed);
+  if (schedule.seed == 1) std::reverse(priority_.begin(), priority_.end());
+  if (schedule.seed > 1) {
+    std::mt19937_64 random(schedule.seed);
     for (std::size_t i = priority_.size(); i > 1; --i) std::swap(priority_[i - 1], priority_[random() % i]);
   }
-  if (schedule_.starved < operations_.size()) priority_[schedule_.starved] = operations_.size();
+  if (schedule.starved < operations_.size()) priority_[schedule.starved] = operations_.size();
 }
 
 bool TwinRun::may_launch(const Operation& operation) const {
@@ -121,52 +138,59 @@ void TwinRun::make_walks() {
   }
 }
 
-void TwinRun::start_groups(std::size_t window, Walk& walk) const {
+void TwinRun::start_groups(std::size_t window, Walk& walk) {
   const auto complete = [this](std::size_t i) { return operations_[i].complete; };
   while (walk.done < walk.started) {
     const std::vector<std::size_t>& group = walk.groups[walk.done];
     if (!std::all_of(group.begin(), group.end(), complete)) break;
     ++walk.done;
   }
-  walk.started = std::max(walk.started, std::min(walk.groups.size(), walk.done + window));
+  for (; walk.started < std::min(walk.groups.size(), walk.done + window); ++walk.started) {
+    const std::vector<std::size_t>& group = walk.groups[walk.started];
+    ready_.insert(ready_.end(), group.begin(), group.end());
+  }
 }
 
 void TwinRun::execute() {
+  for (auto& entry : walks_) start_groups(plan_.lanes[entry.first.second].window, entry.second);
+  std::map<std::size_t, std::size_t> in_flight;  // operations by priority
   while (true) {
-    for (auto& entry : walks_) start_groups(plan_.lanes[entry.first.second].window, entry.second);
-    Operation* next = nullptr;  // in flight, of the lowest priority number
-    for (std::size_t i = 0; i < operations_.size(); ++i) {
-      if (may_launch(operations_[i])) launch(operations_[i]);
-      const bool in_flight = operations_[i].launched && !operations_[i].complete;
-      const bool lower = next == nullptr || priority_[i] < priority_[to_size(next - operations_.data())];
-      if (in_flight && lower) next = &operations_[i];
+    for (const std::size_t i : ready_) {
+      if (!may_launch(operations_[i])) continue;
+      launch(operations_[i]);
+      in_flight[priority_[i]] = i;
     }
-    if (next == nullptr) break;
-    finish(*next);
+    ready_.clear();
+    if (in_flight.empty()) break;
+    const std::size_t next = in_flight.begin()->second;
+    in_flight.erase(in_flight.begin());
+    finish(operations_[next]);
+    for (const auto& group : operations_[next].groups)
+      start_groups(plan_.lanes[operations_[next].lane].window, *group.first);
+    const std::vector<std::size_t>& dependents = operations_[next].dependents;
+    ready_.insert(ready_.end(), dependents.begin(), dependents.end());
   }
   for (const Operation& operation : operations_) result_.stalled |= !operation.complete;
 }
 
 std::vector<std::size_t> TwinRun::elements_in(const Instance& instance, const Step& step) const {
-  std::vector<std::size_t> inside;
-  const std::vector<Element>& elements = twin_.tensors_[instance.tensor.value].elements;
-  for (std::size_t e = 0; e < elements.size(); ++e) {
-    bool in = true;
-    for (std::size_t d = 0; d < elements[e].size(); ++d) {
-      in &= step.region.begin[d] <= elements[e][d] && elements[e][d] < step.region.end[d];
+  const std::vector<std::int64_t>& shape = twin_.refit_.tensors[instance.tensor.value].tensor.shape;
+  std::vector<std::size_t> inside{0};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::vector<std::size_t> longer;
+    for (const std::size_t prefix : inside) {
+      for (std::int64_t i = step.region.begin[d]; i < step.region.end[d]; ++i)
+        longer.push_back(prefix * to_size(shape[d]) + to_size(i));
     }
-    if (in) inside.push_back(e);
+    inside = std::move(longer);
   }
   return inside;
 }
 
 void TwinRun::launch(Operation& operation) {
   operation.launched = true;
-  for (std::size_t p = 0; p < operation.pieces.size(); ++p) {
-    const Piece& piece = operation.pieces[p];
-    operation.elements.push_back(elements_in(plan_.instances[piece.first], step_of(piece)));
+  for (std::size_t p = 0; p < operation.pieces.size(); ++p)
     operation.in_flight.push_back(values_of(operation, p));
-  }
 }
 
 std::vector<std::uint64_t> TwinRun::values_of(const Operation& operation, std::size_t piece) {

@@ -1,5 +1,5 @@
 #pragma once
-// Internal to the twin: one execution of one plan. Operations are made first (joined where a lane coalesces),
+// Internal to the twin: executions of one plan, one after the other. Operations are made first (joined where a lane coalesces),
 // then launched and finished one by one; every rank walks its groups lane by lane.
 // Invariant: an operation reads when it is launched, and staging again when it finishes; of two values it moves
 // the wrong one. It writes once, when it finishes.
@@ -16,19 +16,21 @@ namespace isthmus::test {
 
 class TwinRun {
  public:
-  TwinRun(const Twin& twin, const Plan& plan, TwinSchedule schedule)
-      : twin_(twin), plan_(plan), schedule_(schedule) {}
-
-  TwinResult run() {
+  TwinRun(const Twin& twin, const Plan& plan) : twin_(twin), plan_(plan) {
     result_.impossible = find_impossible();
-    if (!result_.impossible.empty()) return std::move(result_);
+    if (!result_.impossible.empty()) return;
     make_operations();
-    make_buffers();
-    make_priorities();
     make_walks();
+    prepared_ = result_;
+  }
+
+  TwinResult run(TwinSchedule schedule) {
+    if (!result_.impossible.empty()) return result_;
+    begin();
+    make_priorities(schedule);
     execute();
     judge();
-    return std::move(result_);
+    return result_;
   }
 
  private:
@@ -49,6 +51,7 @@ class TwinRun {
     std::uint32_t root = 0;            // broadcast
     std::vector<Piece> pieces;
     std::set<std::size_t> after;                        // operations
+    std::vector<std::size_t> dependents;                // those that wait for it
     std::vector<std::vector<std::size_t>> elements;     // of the region, by piece
     std::vector<std::vector<std::uint64_t>> in_flight;  // what was read, by piece and element of the region
     std::vector<std::pair<Walk*, std::size_t>> groups;  // its group in the walk of each of its ranks
@@ -62,10 +65,10 @@ class TwinRun {
   void make_operations();
   Operation operation_of(const Instance& instance, std::size_t step) const;
   void note_size(const Instance& instance, const Step& step);
-  void make_buffers();
-  void make_priorities();
+  void begin();
+  void make_priorities(TwinSchedule schedule);
   void make_walks();
-  void start_groups(std::size_t window, Walk& walk) const;
+  void start_groups(std::size_t window, Walk& walk);
   void execute();
   bool may_launch(const Operation& operation) const;
   void launch(Operation& operation);
@@ -97,10 +100,10 @@ class TwinRun {
 
   const Twin& twin_;
   const Plan& plan_;
-  TwinSchedule schedule_;
-  TwinResult result_;
+  TwinResult result_, prepared_;  // the latter as each run begins
   std::vector<Operation> operations_;
   std::vector<std::size_t> priority_;
+  std::vector<std::size_t> ready_;             // operations that may have become free to run
   std::vector<std::vector<Buffers>> buffers_;  // by tensor, by rank
   std::map<RankLane, Walk> walks_;
   struct Box {
