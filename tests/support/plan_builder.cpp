@@ -68,6 +68,16 @@ LaneId lane_of(std::uint32_t instance, const BuildOptions& options) {
 
 }  // namespace
 
+BuildOptions reusing_options_of(std::uint64_t seed) {
+  BuildOptions options = options_of(seed);
+  constexpr Method staging[] = {Method::staged, Method::gathered, Method::striped, Method::packed};
+  options.by_geometry = {staging[seed / 4 % 4]};
+  options.order = seed / 16 % 3 == 0 ? Order::one_by_one : Order::levels;
+  options.same_groups = false;
+  options.slots = 1 + options.slots % 3;
+  return options;
+}
+
 Plan build_plan(const Refit& refit, const BuildOptions& options) {
   Plan plan;
   plan.policy = "naive";

@@ -50,6 +50,8 @@ struct BuildOptions {
   std::uint32_t version = 0;
 };
 BuildOptions options_of(std::uint64_t seed);
+/// The same with methods that stage, in orders that let instances reuse a place.
+BuildOptions reusing_options_of(std::uint64_t seed);
 
 Plan build_plan(const Refit& refit, const BuildOptions& options);
 

@@ -86,8 +86,11 @@ Twin::Twin(const Refit& refit) : refit_(refit) {
   }
 }
 
-TwinResult Twin::run(const Plan& plan, TwinSchedule schedule) const {
-  return TwinRun(*this, plan).run(schedule);
+TwinResult Twin::run(const Plan& plan, TwinSchedule schedule, EndState* end) const {
+  TwinRun run(*this, plan);
+  TwinResult result = run.run(schedule);
+  if (end != nullptr) *end = run.end_state();
+  return result;
 }
 
 bool Twin::under_some_schedule(const Plan& plan, const std::function<bool(const TwinResult&)>& found) const {

@@ -48,11 +48,15 @@ struct TwinResult {
   }
 };
 
+/// The target shards at the end, one after the other by tensor, rank and element: what each byte holds.
+using EndState = std::vector<std::uint64_t>;
+
 /// Holds what all runs for one refit share: the elements and who has which.
 class Twin {
  public:
   explicit Twin(const Refit& refit);
-  TwinResult run(const Plan& plan, TwinSchedule schedule = {}) const;
+  /// `end` is where the end state goes.
+  TwinResult run(const Plan& plan, TwinSchedule schedule = {}, EndState* end = nullptr) const;
   /// True when `found` says so of the result of some schedule: four orders, then each operation starved in turn.
   bool under_some_schedule(const Plan& plan, const std::function<bool(const TwinResult&)>& found) const;
 

@@ -318,4 +318,17 @@ void TwinRun::judge() {
   }
 }
 
+EndState TwinRun::end_state() const {
+  EndState end;
+  for (std::size_t t = 0; t < buffers_.size(); ++t) {
+    const Twin::Tensor& tensor = twin_.tensors_[t];
+    for (std::size_t rank = 0; rank < buffers_[t].size(); ++rank) {
+      for (std::size_t e = 0; e < tensor.target[rank].size(); ++e) {
+        if (tensor.target[rank][e]) end.push_back(buffers_[t][rank].target[e]);
+      }
+    }
+  }
+  return end;
+}
+
 }  // namespace isthmus::test

@@ -32,6 +32,7 @@ class TwinRun {
     judge();
     return result_;
   }
+  EndState end_state() const;
 
  private:
   struct Buffers {
