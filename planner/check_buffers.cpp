@@ -1,11 +1,13 @@
 #include "planner/check_buffers.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <span>
 #include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "planner/check_order.hpp"
 
@@ -17,10 +19,12 @@ constexpr std::uint32_t many_lanes = 0xFFFFFFFF;
 /// What one instance stages on one rank of a shared buffer.
 struct Use {
   std::uint32_t buffer = 0, rank = 0, instance = 0;
-  std::uint32_t lane = many_lanes;                   // of all its steps that touch the staging; or many_lanes
-  std::uint32_t first_write = 0xFFFFFFFF, last = 0;  // groups
-  Region box;                                        // around all that is staged
-  Bytes begin, end;                                  // in the buffer
+  std::uint32_t lane = many_lanes;  // of all its steps that touch the staging; or many_lanes
+  bool written = false;
+  std::uint32_t first_write = 0, last = 0;      // groups
+  std::uint32_t first_step = 0, last_step = 0;  // a step in each of them
+  Region box;                                   // around all that is staged
+  Bytes begin, end;                             // in the buffer
 };
 
 Region around(const Region& a, const Region& b) {
@@ -78,18 +82,21 @@ class BufferCheck {
     const Instance& instance = plan_.instances[index];
     const Pattern& pattern = plan_.pattern(instance);
     std::map<std::uint32_t, Use> by_rank;
-    for (std::size_t s = 0; s < pattern.steps.size(); ++s) {
+    for (std::uint32_t s = 0; s < pattern.steps.size(); ++s) {
       const Step& step = pattern.steps[s];
       if (step.from != Buffer::staging && step.to != Buffer::staging) continue;
       for_each_rank(plan_, instance, step, [&](std::uint32_t rank) {
-        const bool sender = !is_collective(step.kind) && global_rank(instance, step.source).value == rank;
+        const bool gather = step.kind == StepKind::all_gather;
+        const bool sender = gather || global_rank(instance, step.source).value == rank;
         const bool receiver = is_collective(step.kind) || global_rank(instance, step.target).value == rank;
-        const bool reads = step.from == Buffer::staging && (sender || is_collective(step.kind));
+        const bool reads = step.from == Buffer::staging && sender;
         const bool writes = step.to == Buffer::staging && receiver;
         if (reads || writes) touch(by_rank[rank], index, s, writes);
       });
     }
     for (auto& [rank, use] : by_rank) {
+      // Where nothing is staged, nothing is read: ownership has seen to it.
+      if (!use.written) continue;
       use.buffer = instance.buffer;
       use.rank = rank;
       use.instance = index;
@@ -98,42 +105,82 @@ class BufferCheck {
     }
   }
 
-  void touch(Use& use, std::uint32_t index, std::size_t step_index, bool writes) {
+  void touch(Use& use, std::uint32_t index, std::uint32_t step_index, bool writes) {
     const Instance& instance = plan_.instances[index];
     const Step& step = plan_.pattern(instance).steps[step_index];
     const std::uint32_t lane = lane_of(instance, step), group = plan_.group_of(instance, step_index);
     use.lane = use.box.dimensions == 0 || use.lane == lane ? lane : many_lanes;
     use.box = around(use.box, step.region);
-    use.last = std::max(use.last, group);
-    if (writes) use.first_write = std::min(use.first_write, group);
+    if (group >= use.last) use.last = group, use.last_step = step_index;
+    if (!writes || (use.written && use.first_write <= group)) return;
+    use.written = true;
+    use.first_write = group;
+    use.first_step = step_index;
   }
 
   void place(Use& use) {
     const Instance& instance = plan_.instances[use.instance];
     const Layout& layout = refit_.geometry(instance.tensor).source;
+    const Bytes bytes = layout.bytes(use.box);
     use.begin = instance.offset;
-    use.end = instance.offset + layout.bytes(use.box);
+    use.end =
+        instance.offset + std::min(bytes, Bytes{std::numeric_limits<std::int64_t>::max()} - instance.offset);
     if (instance.offset.value % element_size(layout.dtype).value != 0) {
-      add(Fault::not_aligned, use,
+      add(Fault::not_aligned, use, use.begin,
           fmt::format("begins at byte {}; a multiple of the element size {} is needed", instance.offset.value,
                       element_size(layout.dtype).value));
     }
     const StagingBuffer& buffer = plan_.buffers[use.buffer];
-    if (use.end <= buffer.size) return;
-    add(Fault::buffer_too_small, use,
+    if (use.begin <= buffer.size && bytes <= buffer.size - use.begin) return;
+    add(Fault::buffer_too_small, use, buffer.size,
         fmt::format("needs bytes {} to {} of buffer {}, which has {}", use.begin.value, use.end.value,
                     buffer.name, buffer.size.value));
   }
 
-  void add(Fault fault, const Use& use, const std::string& detail) {
+  void add(Fault fault, const Use& use, Bytes position, const std::string& detail) {
     report(proof_, limits_, [&] {
+      const std::vector<std::int64_t> element = element_at(use, position);
+      const std::uint32_t step = writer_of(use, element);
       return Violation{
           fault,
           plan_.instances[use.instance].tensor,
-          {},
-          {},
-          fmt::format("tensor {}: its staging on rank {} {}", name(use.instance), use.rank, detail)};
+          element,
+          {step},
+          fmt::format("tensor {}, element ({}) on rank {}: step {} stages it, but the staging {}",
+                      name(use.instance), fmt::join(element, ","), use.rank, step, detail)};
     });
+  }
+
+  /// The element of the box that lies at a byte of the buffer, or the nearest one.
+  std::vector<std::int64_t> element_at(const Use& use, Bytes position) const {
+    const Bytes size = element_size(refit_.geometry(plan_.instances[use.instance].tensor).source.dtype);
+    std::int64_t index = position <= use.begin ? 0 : (position - use.begin).value / size.value;
+    index = std::min(index, use.box.volume() - 1);
+    std::vector<std::int64_t> element(use.box.dimensions);
+    for (std::size_t d = element.size(); d-- > 0;) {
+      const std::int64_t extent = use.box.end[d] - use.box.begin[d];
+      element[d] = use.box.begin[d] + index % extent;
+      index /= extent;
+    }
+    return element;
+  }
+
+  /// The step that stages the element; the first one that stages at all where the box has it in a gap.
+  std::uint32_t writer_of(const Use& use, const std::vector<std::int64_t>& element) const {
+    const Instance& instance = plan_.instances[use.instance];
+    const Pattern& pattern = plan_.pattern(instance);
+    for (std::uint32_t s = 0; s < pattern.steps.size(); ++s) {
+      const Step& step = pattern.steps[s];
+      bool writes = step.to == Buffer::staging;
+      for (std::size_t d = 0; d < element.size(); ++d)
+        writes &= step.region.begin[d] <= element[d] && element[d] < step.region.end[d];
+      if (!is_collective(step.kind)) writes &= global_rank(instance, step.target).value == use.rank;
+      if (!writes) continue;
+      bool takes_part = false;
+      for_each_rank(plan_, instance, step, [&](std::uint32_t rank) { takes_part |= rank == use.rank; });
+      if (takes_part) return s;
+    }
+    return use.first_step;
   }
 
   /// Uses of one buffer on one rank, by first write.
@@ -190,16 +237,19 @@ class BufferCheck {
     const std::string found =
         one_lane ? fmt::format("groups {} to {} and from {} on", a.first_write, a.last, b.first_write)
                  : std::string("on lanes that do not order them");
-    return {
-        Fault::overwritten,
-        plan_.instances[b.instance].tensor,
-        {},
-        {},
-        fmt::format("tensor {}: overwrites on rank {} what tensor {} staged in bytes {} to {} of buffer {}, "
-                    "{}; a lane must bring the second at least its window of groups after the first's last "
-                    "use",
-                    name(b.instance), b.rank, name(a.instance), std::max(a.begin, b.begin).value,
-                    std::min(a.end, b.end).value, plan_.buffers[b.buffer].name, found)};
+    const std::vector<std::int64_t> element = element_at(b, a.begin);
+    const std::uint32_t step = writer_of(b, element);
+    return {Fault::overwritten,
+            plan_.instances[b.instance].tensor,
+            element,
+            {step},
+            fmt::format(
+                "tensor {}, element ({}) on rank {}: step {} overwrites what tensor {} staged in bytes {} "
+                "to {} of buffer {} until its step {}, {}; a lane must bring the second at least its "
+                "window of groups after the first's last use",
+                name(b.instance), fmt::join(element, ","), b.rank, step, name(a.instance),
+                std::max(a.begin, b.begin).value, std::min(a.end, b.end).value, plan_.buffers[b.buffer].name,
+                a.last_step, found)};
   }
 
   const Refit& refit_;

@@ -11,6 +11,8 @@ namespace isthmus::test {
 
 /// Operators on dependencies, groups and lanes.
 std::vector<MutationOperator> order_mutations();
+/// Operators on shared staging, puts, packs, in-place gathers, versions and the cuts between steps.
+std::vector<MutationOperator> staging_mutations();
 
 inline bool collective(const Step& step) {
   return step.kind == StepKind::broadcast || step.kind == StepKind::all_gather;

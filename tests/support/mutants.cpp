@@ -213,8 +213,8 @@ std::vector<MutationOperator> mutation_operators() {
       {"add_member", add_member},
       {"far_rank", far_rank},
   };
-  const std::vector<MutationOperator> order = order_mutations();
-  all.insert(all.end(), order.begin(), order.end());
+  for (const std::vector<MutationOperator>& more : {order_mutations(), staging_mutations()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

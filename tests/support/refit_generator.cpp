@@ -202,6 +202,17 @@ RefitCase sample_case(std::uint64_t seed) {
   return refit_cases()(rc::Random(seed), rc::kNominalSize).value();
 }
 
+RefitCase repeated_case(std::uint64_t seed) {
+  RefitCase result = sample_case(seed);
+  const TensorSpec first = result.tensors.front();
+  result.tensors.clear();
+  for (std::size_t i = 0; i < 3 + seed / 4 % 2; ++i) {
+    result.tensors.push_back(first);
+    result.tensors.back().name = fmt::format("t{}", i);
+  }
+  return result;
+}
+
 CaseTraits traits_of(const RefitCase& refit_case) {
   CaseTraits traits;
   for (const TensorSpec& spec : refit_case.tensors) {

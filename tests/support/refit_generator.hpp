@@ -26,6 +26,8 @@ Refit make_refit(const RefitCase& refit_case);
 rc::Gen<RefitCase> refit_cases();
 /// The same from a seed, for tests that count.
 RefitCase sample_case(std::uint64_t seed);
+/// The first tensor of such a case, three or four times: instances that follow each other on all its ranks.
+RefitCase repeated_case(std::uint64_t seed);
 
 /// What a case exercises, for coverage.
 struct CaseTraits {

@@ -86,8 +86,25 @@ Twin::Twin(const Refit& refit) : refit_(refit) {
   }
 }
 
-TwinResult Twin::run(const Plan& plan, TwinSchedule schedule) const {
-  return TwinRun(*this, plan, schedule).run();
+TwinResult Twin::run(const Plan& plan, TwinSchedule schedule, EndState* end) const {
+  TwinRun run(*this, plan);
+  TwinResult result = run.run(schedule);
+  if (end != nullptr) *end = run.end_state();
+  return result;
+}
+
+bool Twin::under_some_schedule(const Plan& plan, const std::function<bool(const TwinResult&)>& found) const {
+  TwinRun runs(*this, plan);
+  std::size_t operations = 0;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const TwinResult result = runs.run({seed, TwinSchedule::nobody});
+    if (found(result)) return true;
+    operations = result.operations;
+  }
+  for (std::size_t starved = 0; starved < operations; ++starved) {
+    if (found(runs.run({0, starved}))) return true;
+  }
+  return false;
 }
 
 }  // namespace isthmus::test

@@ -7,6 +7,7 @@
 // poison (0); a read of what a rank does not hold moves poison on, and the end state shows it.
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ struct TwinResult {
   std::size_t target_elements = 0;
   std::size_t operations = 0;
   std::size_t largest_group = 0;  // operations of one rank in one group of one lane, the most
+  std::int64_t largest_size = 0;  // bytes of a message, a copy or a staging buffer
   std::string first_fault;
 
   bool correct() const {
@@ -46,11 +48,17 @@ struct TwinResult {
   }
 };
 
+/// The target shards at the end, one after the other by tensor, rank and element: what each byte holds.
+using EndState = std::vector<std::uint64_t>;
+
 /// Holds what all runs for one refit share: the elements and who has which.
 class Twin {
  public:
   explicit Twin(const Refit& refit);
-  TwinResult run(const Plan& plan, TwinSchedule schedule = {}) const;
+  /// `end` is where the end state goes.
+  TwinResult run(const Plan& plan, TwinSchedule schedule = {}, EndState* end = nullptr) const;
+  /// True when `found` says so of the result of some schedule: four orders, then each operation starved in turn.
+  bool under_some_schedule(const Plan& plan, const std::function<bool(const TwinResult&)>& found) const;
 
  private:
   friend class TwinRun;

@@ -6,6 +6,9 @@ std::string TwinRun::find_impossible() const {
   for (const Lane& lane : plan_.lanes) {
     if (lane.window == 0) return "a lane with window 0";
   }
+  for (const StagingBuffer& buffer : plan_.buffers) {
+    if (buffer.size.value < 0) return "a buffer of negative size";
+  }
   for (const Instance& instance : plan_.instances) {
     if (instance.tensor.value >= twin_.tensors_.size()) return "no such tensor";
     if (instance.pattern.value >= plan_.patterns.size()) return "no such pattern";
@@ -58,6 +61,10 @@ bool TwinRun::impossible_ranks(const Instance& instance, const Step& step) const
   if (step.kind == StepKind::broadcast) return repeated || distinct.count(operation.root) == 0;
   if (step.kind == StepKind::all_gather) return repeated;
   const bool between_ranks = step.kind == StepKind::send || step.kind == StepKind::put;
+  const auto domain = [this](std::uint32_t rank) {
+    return twin_.refit_.fabric.domain_of(twin_.refit_.gpu_of_rank[rank]);
+  };
+  if (step.kind == StepKind::put && domain(operation.ranks[0]) != domain(operation.ranks[1])) return true;
   return !between_ranks && distinct.size() > 1;
 }
 

@@ -50,53 +50,71 @@ void TwinRun::make_operations() {
       found->pieces.push_back({i, s});
       of_step.push_back(to_size(found - operations_.begin()));
       const Step& step = pattern.steps[s];
+      note_size(instance, step);
       for (std::size_t a = step.after_begin; a < step.after_end; ++a)
         found->after.insert(of_step[pattern.after[a]]);
     }
   }
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    Operation& operation = operations_[i];
+    for (const std::size_t earlier : operation.after) operations_[earlier].dependents.push_back(i);
+    for (const Piece& piece : operation.pieces)
+      operation.elements.push_back(elements_in(plan_.instances[piece.first], step_of(piece)));
+  }
+  for (const StagingBuffer& buffer : plan_.buffers)
+    result_.largest_size = std::max(result_.largest_size, buffer.size.value);
   result_.operations = operations_.size();
 }
 
-void TwinRun::make_buffers() {
+/// Bytes of what is counted in 32 bits: a message, or a staging buffer.
+void TwinRun::note_size(const Instance& instance, const Step& step) {
+  if (step.kind == StepKind::broadcast || step.kind == StepKind::all_gather) return;
+  std::int64_t bytes = element_size(twin_.refit_.geometry(instance.tensor).source.dtype).value;
+  for (std::size_t d = 0; d < step.region.dimensions; ++d) bytes *= step.region.end[d] - step.region.begin[d];
+  result_.largest_size = std::max(result_.largest_size, bytes);
+}
+
+/// Buffers, walks and operations as before the first start.
+void TwinRun::begin() {
+  result_ = prepared_;
+  shared_.clear();
+  brought_.clear();
+  priority_.clear();
+  for (auto& entry : walks_) entry.second.started = entry.second.done = 0;
+  for (Operation& operation : operations_) {
+    operation.launched = operation.complete = false;
+    operation.in_flight.clear();
+  }
   buffers_.resize(twin_.tensors_.size());
   for (std::size_t t = 0; t < buffers_.size(); ++t) {
     const Twin::Tensor& tensor = twin_.tensors_[t];
     const std::size_t count = tensor.elements.size();
-    for (std::size_t rank = 0; rank < twin_.refit_.ranks(); ++rank) {
-      Buffers all{std::vector<std::uint64_t>(count), std::vector<std::uint64_t>(count),
-                  std::vector<std::uint64_t>(count), std::vector<int>(count)};
+    buffers_[t].resize(twin_.refit_.ranks());
+    for (std::size_t rank = 0; rank < buffers_[t].size(); ++rank) {
+      Buffers& all = buffers_[t][rank];
+      for (auto* buffer : {&all.source, &all.staging, &all.target}) buffer->assign(count, 0);
+      all.writes.assign(count, 0);
       for (std::size_t e = 0; e < tensor.source[rank].size(); ++e) {
         if (tensor.source[rank][e]) all.source[e] = id_of(t, e);
       }
-      buffers_[t].push_back(std::move(all));
     }
   }
 }
 
-void TwinRun::make_priorities() {
+void TwinRun::make_priorities(TwinSchedule schedule) {
   for (std::size_t i = 0; i < operations_.size(); ++i) priority_.push_back(i);
-  if (schedule_.seed == 1) std::reverse(priority_.begin(), priority_.end());
-  if (schedule_.seed > 1) {
-    std::mt19937_64 random(schedule_.seed);
+  if (schedule.seed == 1) std::reverse(priority_.begin(), priority_.end());
+  if (schedule.seed > 1) {
+    std::mt19937_64 random(schedule.seed);
     for (std::size_t i = priority_.size(); i > 1; --i) std::swap(priority_[i - 1], priority_[random() % i]);
   }
-  if (schedule_.starved < operations_.size()) priority_[schedule_.starved] = operations_.size();
-}
-
-bool TwinRun::group_complete(std::uint32_t rank, std::uint32_t lane, std::uint32_t group) const {
-  return std::all_of(operations_.begin(), operations_.end(), [&](const Operation& operation) {
-    const bool concerned = operation.lane == lane && operation.group == group &&
-                           std::count(operation.ranks.begin(), operation.ranks.end(), rank) > 0;
-    return !concerned || operation.complete;
-  });
+  if (schedule.starved < operations_.size()) priority_[schedule.starved] = operations_.size();
 }
 
 bool TwinRun::may_launch(const Operation& operation) const {
   if (operation.launched) return false;
-  for (const std::uint32_t rank : operation.ranks) {
-    const Walk& walk = walks_.at({rank, operation.lane});
-    const auto end = walk.groups.begin() + static_cast<std::ptrdiff_t>(walk.started);
-    if (std::find(walk.groups.begin(), end, operation.group) == end) return false;
+  for (const auto& group : operation.groups) {
+    if (group.second >= group.first->started) return false;
   }
   return std::all_of(operation.after.begin(), operation.after.end(),
                      [this](std::size_t earlier) { return operations_[earlier].complete; });
@@ -104,89 +122,133 @@ bool TwinRun::may_launch(const Operation& operation) const {
 
 /// Every rank's list of groups, lane by lane.
 void TwinRun::make_walks() {
-  std::map<RankLane, std::map<std::uint32_t, std::size_t>> sizes;
-  for (const Operation& operation : operations_) {
+  std::map<RankLane, std::map<std::uint32_t, std::vector<std::size_t>>> members;
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    const Operation& operation = operations_[i];
     const std::set<std::uint32_t> ranks(operation.ranks.begin(), operation.ranks.end());
-    for (const std::uint32_t rank : ranks) ++sizes[{rank, operation.lane}][operation.group];
+    for (const std::uint32_t rank : ranks) members[{rank, operation.lane}][operation.group].push_back(i);
   }
-  for (const auto& lane : sizes) {
+  for (const auto& lane : members) {
+    Walk& walk = walks_[lane.first];
     for (const auto& group : lane.second) {
-      walks_[lane.first].groups.push_back(group.first);
-      result_.largest_group = std::max(result_.largest_group, group.second);
+      for (const std::size_t i : group.second) operations_[i].groups.push_back({&walk, walk.groups.size()});
+      walk.groups.push_back(group.second);
+      result_.largest_group = std::max(result_.largest_group, group.second.size());
     }
   }
 }
 
-void TwinRun::start_groups(const RankLane& where, Walk& walk) {
-  const std::size_t window = plan_.lanes[where.second].window;
-  while (walk.started < walk.groups.size()) {
-    const std::size_t needed = walk.started < window ? 0 : walk.started - window + 1;
-    for (std::size_t i = 0; i < needed; ++i) {
-      if (!group_complete(where.first, where.second, walk.groups[i])) return;
-    }
-    ++walk.started;
+void TwinRun::start_groups(std::size_t window, Walk& walk) {
+  const auto complete = [this](std::size_t i) { return operations_[i].complete; };
+  while (walk.done < walk.started) {
+    const std::vector<std::size_t>& group = walk.groups[walk.done];
+    if (!std::all_of(group.begin(), group.end(), complete)) break;
+    ++walk.done;
+  }
+  for (; walk.started < std::min(walk.groups.size(), walk.done + window); ++walk.started) {
+    const std::vector<std::size_t>& group = walk.groups[walk.started];
+    ready_.insert(ready_.end(), group.begin(), group.end());
   }
 }
 
 void TwinRun::execute() {
+  for (auto& entry : walks_) start_groups(plan_.lanes[entry.first.second].window, entry.second);
+  std::map<std::size_t, std::size_t> in_flight;  // operations by priority
   while (true) {
-    for (auto& entry : walks_) start_groups(entry.first, entry.second);
-    Operation* next = nullptr;  // in flight, of the lowest priority number
-    for (std::size_t i = 0; i < operations_.size(); ++i) {
-      if (may_launch(operations_[i])) launch(operations_[i]);
-      const bool in_flight = operations_[i].launched && !operations_[i].complete;
-      const bool lower = next == nullptr || priority_[i] < priority_[to_size(next - operations_.data())];
-      if (in_flight && lower) next = &operations_[i];
+    for (const std::size_t i : ready_) {
+      if (!may_launch(operations_[i])) continue;
+      launch(operations_[i]);
+      in_flight[priority_[i]] = i;
     }
-    if (next == nullptr) break;
-    finish(*next);
+    ready_.clear();
+    if (in_flight.empty()) break;
+    const std::size_t next = in_flight.begin()->second;
+    in_flight.erase(in_flight.begin());
+    finish(operations_[next]);
+    for (const auto& group : operations_[next].groups)
+      start_groups(plan_.lanes[operations_[next].lane].window, *group.first);
+    const std::vector<std::size_t>& dependents = operations_[next].dependents;
+    ready_.insert(ready_.end(), dependents.begin(), dependents.end());
   }
   for (const Operation& operation : operations_) result_.stalled |= !operation.complete;
 }
 
 std::vector<std::size_t> TwinRun::elements_in(const Instance& instance, const Step& step) const {
-  std::vector<std::size_t> inside;
-  const std::vector<Element>& elements = twin_.tensors_[instance.tensor.value].elements;
-  for (std::size_t e = 0; e < elements.size(); ++e) {
-    bool in = true;
-    for (std::size_t d = 0; d < elements[e].size(); ++d) {
-      in &= step.region.begin[d] <= elements[e][d] && elements[e][d] < step.region.end[d];
+  const std::vector<std::int64_t>& shape = twin_.refit_.tensors[instance.tensor.value].tensor.shape;
+  std::vector<std::size_t> inside{0};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::vector<std::size_t> longer;
+    for (const std::size_t prefix : inside) {
+      for (std::int64_t i = step.region.begin[d]; i < step.region.end[d]; ++i)
+        longer.push_back(prefix * to_size(shape[d]) + to_size(i));
     }
-    if (in) inside.push_back(e);
+    inside = std::move(longer);
   }
   return inside;
 }
 
 void TwinRun::launch(Operation& operation) {
   operation.launched = true;
-  for (const auto& piece : operation.pieces) {
-    const Instance& instance = plan_.instances[piece.first];
-    std::vector<std::uint32_t> readers = operation.ranks;
-    if (operation.kind == StepKind::broadcast) readers = {operation.root};
-    if (operation.kind != StepKind::broadcast && operation.kind != StepKind::all_gather) readers.resize(1);
-    std::vector<std::uint64_t> values;
-    for (const std::size_t element : elements_in(instance, step_of(piece))) {
-      std::uint64_t value = 0;
-      for (const std::uint32_t rank : readers) {
-        value = std::max(value, read(piece.first, rank, operation.from, element));
-      }
-      values.push_back(value);
-    }
-    operation.in_flight.push_back(std::move(values));
+  for (std::size_t p = 0; p < operation.pieces.size(); ++p)
+    operation.in_flight.push_back(values_of(operation, p));
+}
+
+std::vector<std::uint64_t> TwinRun::values_of(const Operation& operation, std::size_t piece) {
+  const std::size_t instance = operation.pieces[piece].first;
+  const std::uint32_t reader =
+      operation.kind == StepKind::broadcast ? operation.root : operation.ranks.front();
+  std::vector<std::uint64_t> values;
+  for (const std::size_t element : operation.elements[piece]) {
+    values.push_back(operation.kind == StepKind::all_gather
+                         ? gather(instance, operation, element)
+                         : read(instance, reader, operation.from, element));
   }
+  return values;
+}
+
+/// What staging has become meanwhile, an operation may still have read.
+void TwinRun::read_again(Operation& operation) {
+  if (operation.from != Buffer::staging) return;
+  for (std::size_t p = 0; p < operation.pieces.size(); ++p) {
+    const std::size_t tensor = plan_.instances[operation.pieces[p].first].tensor.value;
+    const std::vector<std::uint64_t> values = values_of(operation, p);
+    for (std::size_t e = 0; e < values.size(); ++e) {
+      if (values[e] != id_of(tensor, operation.elements[p][e])) operation.in_flight[p][e] = values[e];
+    }
+  }
+}
+
+/// What the members of a gather add up to: a wrong value wins over the right one.
+std::uint64_t TwinRun::gather(std::size_t index, const Operation& operation, std::size_t element) {
+  const Instance& instance = plan_.instances[index];
+  const bool shared = operation.from == Buffer::staging && instance.buffer != Instance::own_memory;
+  std::uint64_t value = 0;
+  bool wrong = false;
+  for (const std::uint32_t rank : operation.ranks) {
+    if (shared && brought_[{index, rank}].count(element) == 0) continue;  // not a part of this member
+    const std::uint64_t found = read(index, rank, operation.from, element);
+    if (found == 0 && !shared) continue;
+    if (!wrong) value = found;
+    wrong |= found != id_of(instance.tensor.value, element);
+  }
+  return value;
 }
 
 void TwinRun::finish(Operation& operation) {
   operation.complete = true;
+  read_again(operation);
   for (std::size_t p = 0; p < operation.pieces.size(); ++p) {
-    const Instance& instance = plan_.instances[operation.pieces[p].first];
-    const std::vector<std::size_t> elements = elements_in(instance, step_of(operation.pieces[p]));
+    const std::vector<std::size_t>& elements = operation.elements[p];
     const bool collective = operation.kind == StepKind::broadcast || operation.kind == StepKind::all_gather;
+    const bool in_place = operation.kind == StepKind::all_gather && operation.from == Buffer::target &&
+                          operation.to == Buffer::target;
     for (std::size_t r = collective ? 0 : 1; r < operation.ranks.size(); ++r) {
       const bool root = operation.kind == StepKind::broadcast && operation.ranks[r] == operation.root;
       if (root && operation.to == Buffer::target) continue;
+      std::vector<bool> own;
+      if (in_place) own = own_part(operation.pieces[p], operation.ranks[r]);
       for (std::size_t e = 0; e < elements.size(); ++e) {
-        if (is_own_part(operation.pieces[p], operation.ranks[r], elements[e])) continue;
+        if (in_place && own[elements[e]]) continue;
         write(operation.pieces[p].first, operation.ranks[r], operation.to, elements[e],
               operation.in_flight[p][e]);
       }
@@ -194,13 +256,12 @@ void TwinRun::finish(Operation& operation) {
   }
 }
 
-/// In-place gathers leave alone what the steps that they wait for brought to the member.
-bool TwinRun::is_own_part(const Piece& piece, std::uint32_t rank, std::size_t element) const {
+/// By element: in-place gathers leave alone what the steps that they wait for brought to the member.
+std::vector<bool> TwinRun::own_part(const Piece& piece, std::uint32_t rank) const {
   const Instance& instance = plan_.instances[piece.first];
-  const Step& step = step_of(piece);
-  if (step.kind != StepKind::all_gather || step.from != Buffer::target || step.to != Buffer::target)
-    return false;
   const Pattern& pattern = plan_.patterns[instance.pattern.value];
+  const Step& step = step_of(piece);
+  std::vector<bool> own(twin_.tensors_[instance.tensor.value].elements.size());
   for (std::size_t a = step.after_begin; a < step.after_end; ++a) {
     const std::size_t earlier = pattern.after[a];
     const Operation brought = operation_of(instance, earlier);
@@ -209,16 +270,18 @@ bool TwinRun::is_own_part(const Piece& piece, std::uint32_t rank, std::size_t el
     const bool among =
         std::count(brought.ranks.begin() + (collective ? 0 : 1), brought.ranks.end(), rank) > 0;
     const bool root = brought.kind == StepKind::broadcast && brought.root == rank;
-    const std::vector<std::size_t> elements = elements_in(instance, pattern.steps[earlier]);
-    if (among && !root && std::count(elements.begin(), elements.end(), element) > 0) return true;
+    if (!among || root) continue;
+    for (const std::size_t element : elements_in(instance, pattern.steps[earlier])) own[element] = true;
   }
-  return false;
+  return own;
 }
 
 std::uint64_t TwinRun::read(std::size_t instance, std::uint32_t rank, Buffer from, std::size_t element) {
   if (from == Buffer::staging && plan_.instances[instance].buffer != Instance::own_memory)
     return read_shared(instance, rank, element);
-  return pick(buffers(plan_.instances[instance].tensor, rank), from)[element];
+  const std::uint64_t value = pick(buffers(plan_.instances[instance].tensor, rank), from)[element];
+  const bool stale = from == Buffer::source && plan_.instances[instance].version != plan_.version;
+  return stale && value != 0 ? value + other_version : value;
 }
 
 void TwinRun::write(std::size_t index, std::uint32_t rank, Buffer to, std::size_t element,
@@ -253,6 +316,19 @@ void TwinRun::judge() {
       }
     }
   }
+}
+
+EndState TwinRun::end_state() const {
+  EndState end;
+  for (std::size_t t = 0; t < buffers_.size(); ++t) {
+    const Twin::Tensor& tensor = twin_.tensors_[t];
+    for (std::size_t rank = 0; rank < buffers_[t].size(); ++rank) {
+      for (std::size_t e = 0; e < tensor.target[rank].size(); ++e) {
+        if (tensor.target[rank][e]) end.push_back(buffers_[t][rank].target[e]);
+      }
+    }
+  }
+  return end;
 }
 
 }  // namespace isthmus::test

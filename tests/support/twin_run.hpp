@@ -1,7 +1,8 @@
 #pragma once
-// Internal to the twin: one execution of one plan. Operations are made first (joined where a lane coalesces),
+// Internal to the twin: executions of one plan, one after the other. Operations are made first (joined where a lane coalesces),
 // then launched and finished one by one; every rank walks its groups lane by lane.
-// Invariant: an operation reads once, when it is launched, and writes once, when it finishes.
+// Invariant: an operation reads when it is launched, and staging again when it finishes; of two values it moves
+// the wrong one. It writes once, when it finishes.
 
 #include <map>
 #include <set>
@@ -15,20 +16,23 @@ namespace isthmus::test {
 
 class TwinRun {
  public:
-  TwinRun(const Twin& twin, const Plan& plan, TwinSchedule schedule)
-      : twin_(twin), plan_(plan), schedule_(schedule) {}
-
-  TwinResult run() {
+  TwinRun(const Twin& twin, const Plan& plan) : twin_(twin), plan_(plan) {
     result_.impossible = find_impossible();
-    if (!result_.impossible.empty()) return std::move(result_);
+    if (!result_.impossible.empty()) return;
     make_operations();
-    make_buffers();
-    make_priorities();
     make_walks();
+    prepared_ = result_;
+  }
+
+  TwinResult run(TwinSchedule schedule) {
+    if (!result_.impossible.empty()) return result_;
+    begin();
+    make_priorities(schedule);
     execute();
     judge();
-    return std::move(result_);
+    return result_;
   }
+  EndState end_state() const;
 
  private:
   struct Buffers {
@@ -36,6 +40,10 @@ class TwinRun {
     std::vector<int> writes;                             // to target, by element
   };
   using Piece = std::pair<std::size_t, std::size_t>;  // instance, step
+  struct Walk {                                       // of one rank along one lane
+    std::vector<std::vector<std::size_t>> groups;     // operations, by ascending group
+    std::size_t started = 0, done = 0;                // groups from the first on
+  };
   struct Operation {
     std::uint32_t lane = 0, group = 0;
     StepKind kind = StepKind::send;
@@ -44,30 +52,32 @@ class TwinRun {
     std::uint32_t root = 0;            // broadcast
     std::vector<Piece> pieces;
     std::set<std::size_t> after;                        // operations
+    std::vector<std::size_t> dependents;                // those that wait for it
+    std::vector<std::vector<std::size_t>> elements;     // of the region, by piece
     std::vector<std::vector<std::uint64_t>> in_flight;  // what was read, by piece and element of the region
+    std::vector<std::pair<Walk*, std::size_t>> groups;  // its group in the walk of each of its ranks
     bool launched = false, complete = false;
   };
   using RankLane = std::pair<std::uint32_t, std::uint32_t>;
-  struct Walk {                         // of one rank along one lane
-    std::vector<std::uint32_t> groups;  // ascending
-    std::size_t started = 0;
-  };
 
   std::string find_impossible() const;
   std::string find_impossible_step(const Instance& instance, std::size_t index) const;
   bool impossible_ranks(const Instance& instance, const Step& step) const;
   void make_operations();
   Operation operation_of(const Instance& instance, std::size_t step) const;
-  void make_buffers();
-  void make_priorities();
+  void note_size(const Instance& instance, const Step& step);
+  void begin();
+  void make_priorities(TwinSchedule schedule);
   void make_walks();
-  void start_groups(const RankLane& where, Walk& walk);
+  void start_groups(std::size_t window, Walk& walk);
   void execute();
-  bool group_complete(std::uint32_t rank, std::uint32_t lane, std::uint32_t group) const;
   bool may_launch(const Operation& operation) const;
   void launch(Operation& operation);
+  std::vector<std::uint64_t> values_of(const Operation& operation, std::size_t piece);
+  void read_again(Operation& operation);
   void finish(Operation& operation);
-  bool is_own_part(const Piece& piece, std::uint32_t rank, std::size_t element) const;
+  std::vector<bool> own_part(const Piece& piece, std::uint32_t rank) const;
+  std::uint64_t gather(std::size_t instance, const Operation& operation, std::size_t element);
   std::uint64_t read(std::size_t instance, std::uint32_t rank, Buffer from, std::size_t element);
   void write(std::size_t index, std::uint32_t rank, Buffer to, std::size_t element, std::uint64_t value);
   /// Where an element lies in the memory that instances share: its first byte.
@@ -84,22 +94,25 @@ class TwinRun {
   static std::uint64_t id_of(std::size_t tensor, std::size_t element) {
     return tensor * 1'000'000 + element + 1;
   }
+  static constexpr std::uint64_t other_version = 1'000'000'000;  // added to ids of another refit's weights
   const Step& step_of(const Piece& piece) const {
     return plan_.patterns[plan_.instances[piece.first].pattern.value].steps[piece.second];
   }
 
   const Twin& twin_;
   const Plan& plan_;
-  TwinSchedule schedule_;
-  TwinResult result_;
+  TwinResult result_, prepared_;  // the latter as each run begins
   std::vector<Operation> operations_;
   std::vector<std::size_t> priority_;
+  std::vector<std::size_t> ready_;             // operations that may have become free to run
   std::vector<std::vector<Buffers>> buffers_;  // by tensor, by rank
   std::map<RankLane, Walk> walks_;
   struct Box {
     Element low, high;  // inclusive
   };
   std::map<std::pair<std::size_t, std::uint32_t>, Box> staged_;  // by instance and rank
+  /// By instance and rank: the elements that its steps have brought into shared memory there.
+  std::map<std::pair<std::size_t, std::uint32_t>, std::set<std::size_t>> brought_;
   /// By buffer and rank: which element each byte belongs to.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint64_t>> shared_;
 };

@@ -16,9 +16,10 @@ std::size_t TwinRun::place_of(std::size_t index, std::uint32_t rank, std::size_t
   for (std::size_t s = 0; is_new && s < pattern.steps.size(); ++s) {
     const Step& step = pattern.steps[s];
     const std::vector<std::uint32_t> ranks = operation_of(instance, s).ranks;
-    const bool collective = step.kind == StepKind::broadcast || step.kind == StepKind::all_gather;
-    const bool reads = step.from == Buffer::staging && (collective || ranks.front() == rank);
-    const bool writes = step.to == Buffer::staging && (collective || ranks.back() == rank);
+    const bool gather = step.kind == StepKind::all_gather, broadcast = step.kind == StepKind::broadcast;
+    const std::uint32_t sender = broadcast ? operation_of(instance, s).root : ranks.front();
+    const bool reads = step.from == Buffer::staging && (gather || sender == rank);
+    const bool writes = step.to == Buffer::staging && (gather || broadcast || ranks.back() == rank);
     if (!(reads || writes) || std::count(ranks.begin(), ranks.end(), rank) == 0) continue;
     for (const std::size_t e : elements_in(instance, step)) {
       if (box.low.empty()) box.low = box.high = elements[e];
@@ -32,7 +33,7 @@ std::size_t TwinRun::place_of(std::size_t index, std::uint32_t rank, std::size_t
   for (std::size_t d = 0; d < box.low.size(); ++d)
     position = position * (box.high[d] - box.low[d] + 1) + elements[element][d] - box.low[d];
   const std::int64_t size = element_size(twin_.refit_.geometry(instance.tensor).source.dtype).value;
-  return to_size(instance.offset.value + position * size);
+  return to_size(instance.offset.value) + to_size(position * size);
 }
 
 std::uint64_t TwinRun::read_shared(std::size_t index, std::uint32_t rank, std::size_t element) {
@@ -51,6 +52,7 @@ void TwinRun::write_shared(std::size_t index, std::uint32_t rank, std::size_t el
   const Instance& instance = plan_.instances[index];
   const std::size_t first = place_of(index, rank, element);
   const auto size = to_size(element_size(twin_.refit_.geometry(instance.tensor).source.dtype).value);
+  brought_[{index, rank}].insert(element);
   std::vector<std::uint64_t>& bytes = shared_[{instance.buffer, rank}];
   bytes.resize(to_size(plan_.buffers[instance.buffer].size.value));
   const bool fits = first + size <= bytes.size();
