@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* exit_statuses =
     "Exit status: 0 done; 1 a verdict against the input (violation found, slower than --max-seconds, "
-    "topologies differ); 2 bad input, "
+    "plans or topologies differ); 2 bad input, "
     "unsupported layout or usage; 3 the system failed.";
 
 std::string policy_names() {
@@ -22,12 +22,13 @@ std::string policy_names() {
 
 /// What every command on a scenario takes.
 template <class Options>
-void add_scenario(CLI::App& command, Options& options) {
+void add_scenario(CLI::App& command, Options& options, std::string_view or_else = "") {
   command
       .add_option(
           "scenario", options.scenario,
-          "Scenario (YAML; docs/scenario.md), NeMo RL recipe or refit description, or NCCL M2N system "
-          "configuration")
+          fmt::format("Scenario (YAML; docs/scenario.md), NeMo RL recipe or refit description, or NCCL M2N "
+                      "system configuration{}",
+                      or_else))
       ->required();
   command.add_option("--model", options.model,
                      "The model's config.json; recipes and M2N configurations need it");
@@ -99,6 +100,48 @@ CLI::App* add_inventory(CLI::App& app, InventoryOptions& options) {
   return command;
 }
 
+CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("verify", "Prove a plan file, or the plans of a scenario; or show what is wrong");
+  add_scenario(*command, options, "; or a plan file (docs/plan-format.md)");
+  add_policy(*command, options.policies);
+  command
+      ->add_option("--against", options.against,
+                   "Prove the plan file for this scenario, in place of the one it was made for")
+      ->type_name("SCENARIO");
+  return command;
+}
+
+struct PlanCommands {
+  const CLI::App *plan = nullptr, *show = nullptr, *diff = nullptr;
+};
+
+PlanCommands add_plan(CLI::App& app, PlanOptions& plan_options, ShowPlanOptions& show_options,
+                      DiffPlansOptions& diff_options) {
+  constexpr const char* json = "Print JSON (docs/json.md) and nothing else";
+  CLI::App* plan = app.add_subcommand("plan", "Write the plan of one policy as a file (docs/plan-format.md)");
+  add_scenario(*plan, plan_options);
+  plan->add_option("--policy", plan_options.policy, fmt::format("One of {}", policy_names()))
+      ->required()
+      ->type_name("NAME");
+  plan->add_option("-o,--output", plan_options.output,
+                   "File to write, whole or not at all; - for standard output")
+      ->required()
+      ->type_name("FILE");
+  CLI::App* show = app.add_subcommand(
+      "show", "What a plan file holds; with --tensor or --rank the steps, in order and in words");
+  show->add_option("plan", show_options.plan, "Plan file")->required()->type_name("PLAN");
+  show->add_option("--rank", show_options.rank, "Steps that this rank takes part in")->type_name("R");
+  show->add_option("--tensor", show_options.tensor, "Steps of this tensor")->type_name("NAME");
+  show->add_flag("--json", show_options.json, json);
+  CLI::App* diff =
+      app.add_subcommand("diff", "What differs between two plan files; exit status 1 if anything does");
+  diff->add_option("first", diff_options.first, "Plan file")->required()->type_name("PLAN");
+  diff->add_option("second", diff_options.second, "Plan file")->required()->type_name("PLAN");
+  diff->add_flag("--json", diff_options.json, json);
+  return {plan, show, diff};
+}
+
 void add_source(CLI::App& command, const std::string& name, std::string& source) {
   command
       .add_option(name, source,
@@ -146,14 +189,16 @@ int run(int argc, char** argv) {
 
   SimulateOptions simulate_options;
   const CLI::App* simulate_command = add_simulate(app, simulate_options);
-  ScenarioOptions bound_options, verify_options;
+  ScenarioOptions bound_options;
   CLI::App* bound_command =
       app.add_subcommand("bound", "Lower bound on the time of any plan, and the cut that gives it");
   add_scenario(*bound_command, bound_options);
-  CLI::App* verify_command =
-      app.add_subcommand("verify", "Prove the plans of a scenario, or show what is wrong");
-  add_scenario(*verify_command, verify_options);
-  add_policy(*verify_command, verify_options.policies);
+  VerifyOptions verify_options;
+  const CLI::App* verify_command = add_verify(app, verify_options);
+  PlanOptions plan_options;
+  ShowPlanOptions show_options;
+  DiffPlansOptions diff_options;
+  const PlanCommands plan_commands = add_plan(app, plan_options, show_options, diff_options);
 
   ValidateOptions validate_options;
   const CLI::App* validate_command = add_validate(app, validate_options);
@@ -172,6 +217,9 @@ int run(int argc, char** argv) {
   if (simulate_command->parsed()) return simulate(simulate_options);
   if (bound_command->parsed()) return bound(bound_options);
   if (verify_command->parsed()) return verify(verify_options);
+  if (plan_commands.plan->parsed()) return plan(plan_options);
+  if (plan_commands.show->parsed()) return show_plan(show_options);
+  if (plan_commands.diff->parsed()) return diff_plans(diff_options);
   if (validate_command->parsed()) return validate(validate_options);
   if (topology_commands.show->parsed()) return show_topology(topology_options);
   if (topology_commands.convert->parsed()) return convert_topology(topology_options);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/output.hpp"
+#include "cli/scenario_input.hpp"
 #include "model/calibration.hpp"
 #include "model/checkpoint.hpp"
 #include "model/input.hpp"
@@ -22,32 +23,6 @@
 
 namespace isthmus::cli {
 namespace {
-
-std::vector<Override> parse_overrides(const std::vector<std::string>& settings) {
-  std::vector<Override> overrides;
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw InputError({"--set", 0, ""}, fmt::format("'{}'", printable(setting)),
-                       "KEY=VALUE, such as refit.streams=16");
-    }
-    overrides.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
-  }
-  return overrides;
-}
-
-/// The scenario that a file stands for; what it leaves open goes to standard error. A foreign file that is
-/// not supported is refused with every reason at once.
-Scenario read_any(const std::string& file, const std::vector<std::string>& overrides,
-                  const std::optional<std::string>& model) {
-  Input input = read_input(file, parse_overrides(overrides), model);
-  if (input.kind == InputKind::nemo_rl_recipe)
-    raise_all(isthmus::validate(input, RuleSet::nemo_rl).violations);
-  if (input.kind == InputKind::m2n_config) raise_all(isthmus::validate(input).violations);
-  require_scenario(input);
-  for (const std::string& line : input.assumptions) fmt::print(stderr, "isthmus: assumed: {}\n", line);
-  return std::move(input.scenario);
-}
 
 /// The chosen policies in the order given; all of them for none or `all`. Unknown names are refused.
 std::vector<std::string> chosen_policies(const std::vector<std::string>& names) {
@@ -124,7 +99,10 @@ int bound(const ScenarioOptions& options) {
   return 0;
 }
 
-int verify(const ScenarioOptions& options) {
+int verify(const VerifyOptions& options) {
+  if (const std::optional<PlanFile> file = find_plan(options.scenario)) return verify_plan(*file, options);
+  if (options.against)
+    throw InputError({"--against", 0, ""}, "beside a scenario", "a plan file, to be proven for a scenario");
   const std::vector<std::string> names = chosen_policies(options.policies);
   const Refit refit = resolve(read_any(options.scenario, options.overrides, options.model));
   const report::Verdicts verdicts = report::verify(refit, names);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/scenario.hpp"
+#include "planner/plan_file.hpp"
 
 namespace isthmus::cli {
 
@@ -27,12 +28,47 @@ int simulate(const SimulateOptions& options);
 struct ScenarioOptions {
   std::string scenario;
   std::optional<std::string> model;
-  std::vector<std::string> policies;
   std::vector<std::string> overrides;
   bool json = false;
 };
 int bound(const ScenarioOptions& options);
-int verify(const ScenarioOptions& options);
+
+struct VerifyOptions {
+  std::string scenario;  // or a plan file
+  std::optional<std::string> model;
+  std::optional<std::string> against;  // of a plan file: the scenario to prove it for
+  std::vector<std::string> policies;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+int verify(const VerifyOptions& options);
+/// The plan in a file; nullopt where its content is no plan's.
+std::optional<PlanFile> find_plan(const std::string& file);
+int verify_plan(const PlanFile& file, const VerifyOptions& options);
+
+struct PlanOptions {
+  std::string scenario;
+  std::optional<std::string> model;
+  std::vector<std::string> overrides;
+  std::string policy;
+  std::string output;  // "-": standard output
+  bool json = false;
+};
+int plan(const PlanOptions& options);
+
+struct ShowPlanOptions {
+  std::string plan;
+  std::optional<std::int64_t> rank;
+  std::optional<std::string> tensor;
+  bool json = false;
+};
+int show_plan(const ShowPlanOptions& options);
+
+struct DiffPlansOptions {
+  std::string first, second;
+  bool json = false;
+};
+int diff_plans(const DiffPlansOptions& options);
 
 struct ValidateOptions {
   std::string scenario;

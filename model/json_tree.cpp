@@ -16,7 +16,6 @@ namespace {
 using Kind = JsonNode::Kind;
 
 constexpr std::size_t max_depth = 64;
-constexpr std::size_t max_line = 4096;
 
 /// Where the parser stands; it copies its iterators, so they share this.
 struct Progress {
@@ -280,8 +279,8 @@ std::string JsonValue::text(std::string_view form) const {
   return text_or_empty(form);
 }
 
-std::string JsonValue::text_or_empty(std::string_view form) const {
-  if (!is_text() || node().text_size > max_line) refuse(form);
+std::string JsonValue::text_or_empty(std::string_view form, std::size_t most) const {
+  if (!is_text() || node().text_size > most) refuse(form);
   const std::string_view value = slice(node().text_begin, node().text_size);
   if (first_unprintable(value) != value.size()) refuse(form);
   return std::string(value);

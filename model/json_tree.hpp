@@ -76,8 +76,8 @@ class JsonValue {
   std::vector<std::int64_t> integers(std::size_t count, std::int64_t least, std::int64_t most) const;
   /// A text of one line, not empty, of at most 4096 bytes; `form` says what it must be.
   std::string text(std::string_view form) const;
-  /// The same, but it may be empty.
-  std::string text_or_empty(std::string_view form) const;
+  /// The same, but it may be empty, and of at most `most` bytes.
+  std::string text_or_empty(std::string_view form, std::size_t most = 4096) const;
   bool flag() const;
 
   [[noreturn]] void refuse(std::string_view form) const;  // "found <this value>, allowed <form>"

@@ -223,6 +223,7 @@ std::string_view to_string(Fault fault) {
     case Fault::overwritten: return "overwritten";
     case Fault::out_of_reach: return "out_of_reach";
     case Fault::wrong_version: return "wrong_version";
+    case Fault::other_refit: return "other_refit";
   }
   return "";
 }

@@ -38,6 +38,7 @@ enum class Fault : std::uint8_t {
   overwritten,       // staging that another instance overwrites before its last use
   out_of_reach,      // a put into another NVLink domain
   wrong_version,     // an instance that moves another refit's weights
+  other_refit,       // a plan that was made for other tensors, layouts or ranks (planner/plan_identity.hpp)
 };
 std::string_view to_string(Fault fault);
 
