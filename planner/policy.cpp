@@ -8,6 +8,11 @@ const std::vector<Policy>& policies() {
        "gather each full tensor, broadcast it packed to every GPU, load (the conventional refit)",
        plan_gather_broadcast},
       {"p2p", "every overlap once to each target replica, from the first holder (the naive plan)", plan_p2p},
+      {"m2n-uniform",
+       "NCCL M2N: leaders, chains and NVLink copies of bulk tensors, replicas matched by number; misc packed",
+       plan_m2n_uniform},
+      {"m2n-node-aware", "the same, replicas matched by NVLink domain, in two phases (M2N's default)",
+       plan_m2n_node_aware},
       {"balanced", "every tensor by regions, each byte into a domain once, relays, one global order (ours)",
        plan_balanced},
   };
