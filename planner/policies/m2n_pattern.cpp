@@ -35,6 +35,7 @@ class M2nPatternBuilder {
   }
 
   Pattern build() {
+    if (task_.source.start == task_.target.start) return self_copy();
     for (const M2nTransfer& transfer : decision_.transfers) add(transfer);
     for (const auto& [where, steps] : arrivals_) unpack(where, steps);
     return std::move(pattern_);
@@ -47,6 +48,17 @@ class M2nPatternBuilder {
     friend auto operator<=>(const Place&, const Place&) = default;
   };
   using Steps = std::vector<std::uint32_t>;
+
+  /// Sides share a rank only where both are that one rank.
+  Pattern self_copy() {
+    Step step;
+    step.kind = StepKind::copy;
+    step.source = source_rank(task_.source.start);
+    step.target = target_rank(task_.target.start);
+    step.region = overlap(0, 0);
+    append(step, {});
+    return std::move(pattern_);
+  }
 
   Region overlap(std::int64_t source_shard, std::int64_t target_shard) const {
     return intersect(task_.source.regions[to_size(source_shard)],

@@ -17,9 +17,11 @@ Placement placement_of(const std::string& text) {
   return text == "replicate" ? Placement{} : Placement{std::stoi(text.substr(6))};
 }
 
-Layout layout_of(const Json& side, const std::vector<std::int64_t>& shape) {
+Layout layout_of(const Json& side, const Json& tensor) {
   Layout layout;
-  layout.shape = shape;
+  layout.shape = tensor.at("shape").get<std::vector<std::int64_t>>();
+  for (const Dtype dtype : {Dtype::u8, Dtype::bf16, Dtype::f32, Dtype::f64})
+    if (element_size(dtype).value == tensor.at("element_bytes")) layout.dtype = dtype;
   layout.mesh = contiguous_mesh(side.at("mesh").get<std::vector<std::int64_t>>(),
                                 Rank{side.at("first_rank").get<std::uint32_t>()});
   for (const Json& placement : side.at("placements")) layout.placements.push_back(placement_of(placement));
@@ -116,7 +118,7 @@ class M2nPainter {
       if (volume == std::get<3>(move).volume()) picture_.moves.insert(move);
     for (const M2nMove& move : order_) account(move);
     for (const Rank rank : record_.tensor.source.mesh.ranks)
-      if (!picture_.sent.contains(rank.value)) picture_.idle_sources.insert(rank.value);
+      if (picture_.sent[rank.value] == 0) picture_.idle_sources.insert(rank.value);
     const auto bytes = static_cast<double>(geometry_.source.bytes().value);
     picture_.network_copies = static_cast<double>(picture_.network_bytes) / bytes;
     return std::move(picture_);
@@ -200,10 +202,9 @@ M2nOracle read_m2n_oracle(const std::filesystem::path& file) {
       input.at("load_balance") == "uniform" ? M2nBalance::uniform : M2nBalance::node_aware;
   oracle.choice.spec.plan = input.at("plan") == "ring" ? M2nPlan::ring : M2nPlan::direct;
   oracle.choice.spec.split = split ? M2nSplit::on : M2nSplit::off;
-  const auto shape = input.at("tensor").at("shape").get<std::vector<std::int64_t>>();
   oracle.tensor.name = "tensor";
-  oracle.tensor.source = layout_of(input.at("source"), shape);
-  oracle.tensor.target = layout_of(input.at("destination"), shape);
+  oracle.tensor.source = layout_of(input.at("source"), input.at("tensor"));
+  oracle.tensor.target = layout_of(input.at("destination"), input.at("tensor"));
   oracle.ranks = input.at("communicator_ranks");
   oracle.domain_size = input.at("domain_size").at(split ? "destination" : "source");
   if (split) oracle.anchor = oracle.tensor.target.mesh.ranks.front().value;

@@ -33,7 +33,8 @@ struct M2nPicture {
   std::set<M2nMove> moves;
   std::map<M2nMove, std::int64_t> runs;  // of inject moves: contiguous runs at the sender
   std::map<std::int64_t, std::array<std::int64_t, 2>> received;  // by rank: bytes over network, NVLink
-  std::map<std::int64_t, std::int64_t> sent;                     // by rank: bytes of inject and chain
+  std::map<std::int64_t, std::int64_t>
+      sent;  // bytes of inject and chain, of all sources and of targets that forward
   std::map<std::int64_t, M2nLeader> leaders;
   std::set<std::int64_t> idle_sources;
   std::int64_t network_bytes = 0, nvlink_bytes = 0;

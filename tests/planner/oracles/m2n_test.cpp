@@ -62,7 +62,9 @@ TEST(M2nOracle, transfers_and_bytes_are_those_of_the_plan) {
     EXPECT_EQ(ours.network_bytes, theirs.network_bytes);
     EXPECT_EQ(ours.nvlink_bytes, theirs.nvlink_bytes);
     EXPECT_NEAR(ours.network_copies, theirs.network_copies, 1e-9);
-    if (oracle.choice.spec.plan == M2nPlan::ring) EXPECT_TRUE(ours.leaders == theirs.leaders);
+    if (oracle.choice.spec.plan == M2nPlan::ring) {
+      EXPECT_TRUE(ours.leaders == theirs.leaders);
+    }
     EXPECT_TRUE(check(refit, plan).proven());
   });
 }
