@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,17 +30,15 @@ class M2nPlanner {
     if (std::optional<Refused> refused = refusal()) return *refused;
     plan_.policy = fmt::format("m2n-{}", to_string(balance_));
     streams_ = std::clamp(std::min(refit_.settings.streams, refit_.stages), 1, staging_slots);
-    // Misc packets use the same lanes in later groups: on no rank do they start before the bulk of that lane.
+    // Misc packets use the same lanes in later groups, and the last bulk tensor is unpacked on all of them:
+    // no rank starts on the packets before it has the bulk, as NeMo RL waits in between.
     const int lanes = std::max(streams_, has_misc() ? refit_.settings.buffers : 0);
     for (int lane = 0; lane < lanes; ++lane) plan_.lanes.push_back({fmt::format("stream {}", lane), 1, true});
     for (int slot = 0; slot < streams_; ++slot)
       plan_.buffers.push_back({fmt::format("M2N staging slot {}", slot), slot_size()});
-    std::uint32_t last_lane = 0;
-    for (const int stage : stages()) {
-      last_lane = static_cast<std::uint32_t>(stage % streams_);
-      add_bulk(stage);
-    }
-    PacketWriter packets(refit_, plan_, group_, last_lane);
+    const std::vector<TensorId> order = bulk_order();
+    for (const TensorId tensor : order) add_bulk(tensor, has_misc() && tensor == order.back());
+    PacketWriter packets(refit_, plan_, group_);
     for (std::uint32_t t = 0; t < refit_.tensors.size(); ++t)
       if (!bulk(refit_.tensors[t])) packets.add(TensorId{t});
     return std::move(plan_);
@@ -69,12 +68,19 @@ class M2nPlanner {
     return std::nullopt;
   }
 
-  /// Stages in the order in which their first tensors come.
-  std::vector<int> stages() const {
-    std::vector<int> order;
-    for (const RefitEntry& entry : refit_.tensors)
-      if (bulk(entry) && std::find(order.begin(), order.end(), entry.stage) == order.end())
-        order.push_back(entry.stage);
+  /// Bulk tensors stage by stage, stages in the order in which their first tensors come.
+  std::vector<TensorId> bulk_order() const {
+    std::vector<std::pair<int, std::vector<TensorId>>> stages;
+    for (std::uint32_t t = 0; t < refit_.tensors.size(); ++t) {
+      const RefitEntry& entry = refit_.tensors[t];
+      if (!bulk(entry)) continue;
+      const auto known = std::find_if(stages.begin(), stages.end(),
+                                      [&](const auto& stage) { return stage.first == entry.stage; });
+      auto& list = known == stages.end() ? stages.emplace_back(entry.stage, std::vector<TensorId>{}) : *known;
+      list.second.push_back(TensorId{t});
+    }
+    std::vector<TensorId> order;
+    for (const auto& [stage, tensors] : stages) order.insert(order.end(), tensors.begin(), tensors.end());
     return order;
   }
 
@@ -89,27 +95,28 @@ class M2nPlanner {
     return size;
   }
 
-  void add_bulk(int stage) {
-    const auto slot = static_cast<std::uint32_t>(stage % streams_);
-    for (std::uint32_t t = 0; t < refit_.tensors.size(); ++t) {
-      const RefitEntry& entry = refit_.tensors[t];
-      if (!bulk(entry) || entry.stage != stage) continue;
-      PatternCache::Key key{entry.geometry};
-      if (refit_.train_ranks == 0) {  // of a whole refit, all stages have equal communicators
-        key.push_back(entry.source_base.value);
-        key.push_back(entry.target_base.value);
-      }
-      const PatternId pattern = cache_.get(key, [&] { return pattern_of(entry); });
-      Instance instance{pattern, TensorId{t}, entry.source_base, entry.target_base, LaneId{slot}, group_};
-      instance.buffer = slot;
-      plan_.instances.push_back(instance);
-      group_ += 1 + plan_.patterns[pattern.index()].steps.back().group;  // the unpacking is last
+  void add_bulk(TensorId tensor, bool before_misc) {
+    const RefitEntry& entry = refit_.tensors[tensor.index()];
+    const auto slot = static_cast<std::uint32_t>(entry.stage % streams_);
+    PatternCache::Key key{entry.geometry, before_misc};
+    if (refit_.train_ranks == 0) {  // of a whole refit, all stages have equal communicators
+      key.push_back(entry.source_base.value);
+      key.push_back(entry.target_base.value);
     }
+    M2nLanes lanes;
+    if (before_misc)
+      lanes = {static_cast<std::uint16_t>(slot), static_cast<std::int64_t>(plan_.lanes.size())};
+    const PatternId pattern = cache_.get(key, [&] { return pattern_of(entry, lanes); });
+    Instance instance{pattern, tensor, entry.source_base, entry.target_base, LaneId{before_misc ? 0 : slot},
+                      group_};
+    if (!before_misc) instance.buffer = slot;  // else it stages on several lanes, which order nothing
+    plan_.instances.push_back(instance);
+    group_ += 1 + plan_.patterns[pattern.index()].steps.back().group;  // the unpacking is last
   }
 
-  Pattern pattern_of(const RefitEntry& entry) const {
+  Pattern pattern_of(const RefitEntry& entry, const M2nLanes& lanes) const {
     const M2nTask task = m2n_task(refit_, entry);
-    return m2n_pattern(refit_, entry, task, m2n_decide(task, {balance_, refit_.settings.m2n}));
+    return m2n_pattern(refit_, entry, task, m2n_decide(task, {balance_, refit_.settings.m2n}), lanes);
   }
 
   const Refit& refit_;

@@ -25,8 +25,8 @@ std::vector<Region> slices_of(const Region& box, std::int64_t count) {
 class M2nPatternBuilder {
  public:
   M2nPatternBuilder(const Refit& refit, const RefitEntry& entry, const M2nTask& task,
-                    const M2nDecision& decision)
-      : refit_(refit), entry_(entry), task_(task), decision_(decision) {
+                    const M2nDecision& decision, const M2nLanes& lanes)
+      : refit_(refit), entry_(entry), task_(task), decision_(decision), lanes_(lanes) {
     const Geometry& geometry = refit.geometries[entry.geometry];
     first_source_ = geometry.source.mesh.ranks.front().value;
     first_target_ = geometry.target.mesh.ranks.front().value;
@@ -37,7 +37,8 @@ class M2nPatternBuilder {
   Pattern build() {
     if (task_.source.start == task_.target.start) return self_copy();
     for (const M2nTransfer& transfer : decision_.transfers) add(transfer);
-    for (const auto& [where, steps] : arrivals_) unpack(where, steps);
+    const std::uint32_t last_group = last_group_;
+    for (const auto& [where, steps] : arrivals_) unpack(where, steps, last_group + 1);
     return std::move(pattern_);
   }
 
@@ -52,6 +53,7 @@ class M2nPatternBuilder {
   /// Sides share a rank only where both are that one rank.
   Pattern self_copy() {
     Step step;
+    step.lane = lanes_.own;
     step.kind = StepKind::copy;
     step.source = source_rank(task_.source.start);
     step.target = target_rank(task_.target.start);
@@ -119,6 +121,7 @@ class M2nPatternBuilder {
     const auto [known, is_new] = packs_.try_emplace({transfer.sender, transfer.target_shard}, 0);
     if (!is_new) return known->second;
     Step step;
+    step.lane = lanes_.own;
     step.kind = StepKind::pack;
     step.to = Buffer::staging;
     step.source = step.target = source_rank(transfer.sender);
@@ -126,16 +129,19 @@ class M2nPatternBuilder {
     return known->second = append(step, {});
   }
 
-  void unpack(const Place& where, const Steps& arrived) {
+  void unpack(const Place& where, const Steps& arrived, std::uint32_t group) {
     Step step;
     step.kind = StepKind::unpack;
     step.from = Buffer::staging;
     step.source = step.target = target_rank(where.rank);
-    step.group = last_group_ + 1;
-    step.region = overlap(where.source_shard, where.target_shard);
-    const std::uint32_t last = last_group_;
-    append(step, arrived);
-    last_group_ = last;
+    step.group = group;
+    const std::vector<Region> parts =
+        slices_of(overlap(where.source_shard, where.target_shard), lanes_.unpacking);
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      step.region = parts[part];
+      step.lane = lanes_.unpacking > 1 ? static_cast<std::uint16_t>(part) : lanes_.own;
+      append(step, arrived);
+    }
   }
 
   std::uint32_t append(Step step, const Steps& after) {
@@ -158,6 +164,7 @@ class M2nPatternBuilder {
   const RefitEntry& entry_;
   const M2nTask& task_;
   const M2nDecision& decision_;
+  M2nLanes lanes_;
   std::uint32_t first_source_ = 0, first_target_ = 0;
   bool chained_ = false;
   Pattern pattern_;
@@ -169,8 +176,8 @@ class M2nPatternBuilder {
 }  // namespace
 
 Pattern m2n_pattern(const Refit& refit, const RefitEntry& entry, const M2nTask& task,
-                    const M2nDecision& decision) {
-  return M2nPatternBuilder(refit, entry, task, decision).build();
+                    const M2nDecision& decision, const M2nLanes& lanes) {
+  return M2nPatternBuilder(refit, entry, task, decision, lanes).build();
 }
 
 }  // namespace isthmus

@@ -1,7 +1,7 @@
 #pragma once
 // Recorded plans of NCCL M2N: one tensor under one mode, with what its own planning code made of it. Read
-// from files outside the repository; the boxes, ranks and bytes are theirs. The refit has a fabric whose NVLink
-// domains hold as many ranks as the record says (ranks may share a GPU: plans do not care).
+// from files outside the repository; the boxes, ranks and bytes are theirs. The refit has a fabric whose
+// NVLink domains hold as many ranks as the record says (ranks may share a GPU: plans do not care).
 // Invariant: nothing here calls the rules that the records judge.
 
 #include <array>
