@@ -76,8 +76,24 @@ BulkRule read_bulk(const YamlValue& value) {
   return rule;
 }
 
+M2nSpec read_m2n(const YamlValue& value) {
+  value.allow_only({"plan", "split"});
+  M2nSpec spec;
+  if (const auto plan = value.find("plan")) {
+    const std::string name = plan->text("ring or direct");
+    if (name != "ring" && name != "direct") plan->refuse("ring or direct");
+    spec.plan = name == "ring" ? M2nPlan::ring : M2nPlan::direct;
+  }
+  if (const auto split = value.find("split")) {
+    const std::string name = split->text("on, off or auto");
+    if (name != "on" && name != "off" && name != "auto") split->refuse("on, off or auto");
+    spec.split = name == "on" ? M2nSplit::on : name == "off" ? M2nSplit::off : M2nSplit::automatic;
+  }
+  return spec;
+}
+
 RefitSpec read_refit(const YamlValue& value) {
-  value.allow_only({"bulk", "streams", "buffers", "packet_bytes", "relay"});
+  value.allow_only({"bulk", "streams", "buffers", "packet_bytes", "relay", "m2n"});
   RefitSpec spec;
   if (const auto bulk = value.find("bulk")) spec.bulk = read_bulk(*bulk);
   read_count(value, "streams", spec.streams, max_in_flight);
@@ -92,6 +108,7 @@ RefitSpec read_refit(const YamlValue& value) {
     if (name != "members" && name != "any") relay->refuse("members or any");
     spec.relay = name == "any" ? Relay::any : Relay::members;
   }
+  if (const auto m2n = value.find("m2n")) spec.m2n = read_m2n(*m2n);
   return spec;
 }
 

@@ -90,12 +90,22 @@ struct BulkRule {
 
 enum class Relay : std::uint8_t { members, any };
 
+/// How NCCL M2N carries a tensor: model/m2n_rules.hpp. automatic: split communicators where M2N takes them.
+enum class M2nPlan : std::uint8_t { ring, direct };
+enum class M2nSplit : std::uint8_t { automatic, on, off };
+struct M2nSpec {
+  M2nPlan plan = M2nPlan::ring;
+  M2nSplit split = M2nSplit::automatic;
+  friend bool operator==(const M2nSpec&, const M2nSpec&) = default;
+};
+
 struct RefitSpec {
   BulkRule bulk;
   int streams = 2;                    // pipeline stages in flight for the policies that go stage by stage
   int buffers = 2;                    // packets in flight for packed broadcasts
   Bytes packet_bytes{1'700'000'000};  // a packet closes when its total reaches this (NeMo RL: 2 % of memory)
   Relay relay = Relay::any;           // may GPUs outside both sides relay?
+  M2nSpec m2n{};                      // for the policies m2n-*
   friend bool operator==(const RefitSpec&, const RefitSpec&) = default;
 };
 

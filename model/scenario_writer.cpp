@@ -144,10 +144,17 @@ std::string bulk(const BulkRule& rule) {
   return fmt::format("{{match: [{}]}}", fmt::join(patterns, ", "));
 }
 
+std::string m2n(const M2nSpec& spec) {
+  const std::string_view split = spec.split == M2nSplit::on    ? "on"
+                                 : spec.split == M2nSplit::off ? "off"
+                                                               : "auto";
+  return fmt::format("{{plan: {}, split: {}}}", spec.plan == M2nPlan::ring ? "ring" : "direct", split);
+}
+
 std::string refit(const RefitSpec& spec) {
-  return fmt::format("refit: {{bulk: {}, streams: {}, buffers: {}, packet_bytes: {}, relay: {}}}\n",
+  return fmt::format("refit: {{bulk: {}, streams: {}, buffers: {}, packet_bytes: {}, relay: {}, m2n: {}}}\n",
                      bulk(spec.bulk), spec.streams, spec.buffers, to_string(spec.packet_bytes),
-                     spec.relay == Relay::any ? "any" : "members");
+                     spec.relay == Relay::any ? "any" : "members", m2n(spec.m2n));
 }
 
 std::string published(const Published& row) {

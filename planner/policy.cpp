@@ -12,6 +12,11 @@ const std::vector<Policy>& policies() {
       {"p2p", "every overlap once to each target replica, from the first holder (the naive plan)", plan_p2p},
       {"striped", "each byte once to a group of replicas, which gather or broadcast it (NeMo RL's reshard)",
        plan_striped},
+      {"m2n-uniform",
+       "NCCL M2N: leaders, chains and NVLink copies of bulk tensors, replicas matched by number; misc packed",
+       plan_m2n_uniform},
+      {"m2n-node-aware", "the same, replicas matched by NVLink domain, in two phases (M2N's default)",
+       plan_m2n_node_aware},
       {"balanced", "every tensor by regions, each byte into a domain once, relays, one global order (ours)",
        plan_balanced},
   };

@@ -33,6 +33,8 @@ PlanResult plan_golden(const Refit& refit);
 PlanResult plan_gather_broadcast(const Refit& refit);
 PlanResult plan_p2p(const Refit& refit);
 PlanResult plan_striped(const Refit& refit);
+PlanResult plan_m2n_uniform(const Refit& refit);
+PlanResult plan_m2n_node_aware(const Refit& refit);
 PlanResult plan_balanced(const Refit& refit);
 
 }  // namespace isthmus

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/policies/pattern_cache.hpp"
+#include "planner/policies/gather_broadcast.hpp"
 #include "planner/policy.hpp"
 #include "planner/shards.hpp"
 
@@ -211,34 +211,33 @@ Situation situation_of(const Refit& refit, const RefitEntry& entry) {
 
 }  // namespace
 
+void PacketWriter::add(TensorId tensor) {
+  const RefitEntry& entry = refit_.tensors[tensor.index()];
+  const Geometry& geometry = refit_.geometries[entry.geometry];
+  Situation situation = situation_of(refit_, entry);
+  situation.first_buffer = packet_ % situation.buffers;
+  PatternCache::Key key{entry.geometry, situation.first_buffer, situation.stage_offset, situation.parts,
+                        situation.parts_per_slice};
+  if (refit_.train_ranks == 0) key.push_back(std::int64_t{entry.source_base.value} - entry.target_base.value);
+  const PatternId pattern = cache_.get(key, [&] { return PatternBuilder(geometry, situation).build(); });
+  plan_.instances.push_back({pattern, tensor, situation.source_base, situation.target_base, LaneId{0},
+                             first_group_ + packet_ * phases});
+  const auto slices = static_cast<std::uint32_t>((situation.parts + situation.parts_per_slice - 1) /
+                                                 situation.parts_per_slice);
+  filled_ += geometry.source.bytes();
+  if (slices > 1 || filled_ >= refit_.settings.packet_bytes) {
+    packet_ += slices;
+    filled_ = {};
+  }
+}
+
 PlanResult plan_gather_broadcast(const Refit& refit) {
   Plan plan;
   plan.policy = "gather-broadcast";
   for (int b = 0; b < refit.settings.buffers; ++b)
     plan.lanes.push_back({fmt::format("buffer {}", b), 1, true});
-  PatternCache cache(plan);
-  std::uint32_t packet = 0;
-  Bytes filled;
-  for (std::uint32_t t = 0; t < refit.tensors.size(); ++t) {
-    const RefitEntry& entry = refit.tensors[t];
-    const Geometry& geometry = refit.geometries[entry.geometry];
-    Situation situation = situation_of(refit, entry);
-    situation.first_buffer = packet % situation.buffers;
-    PatternCache::Key key{entry.geometry, situation.first_buffer, situation.stage_offset, situation.parts,
-                          situation.parts_per_slice};
-    if (refit.train_ranks == 0)
-      key.push_back(std::int64_t{entry.source_base.value} - entry.target_base.value);
-    const PatternId pattern = cache.get(key, [&] { return PatternBuilder(geometry, situation).build(); });
-    plan.instances.push_back(
-        {pattern, TensorId{t}, situation.source_base, situation.target_base, LaneId{0}, packet * phases});
-    const auto slices = static_cast<std::uint32_t>((situation.parts + situation.parts_per_slice - 1) /
-                                                   situation.parts_per_slice);
-    filled += geometry.source.bytes();
-    if (slices > 1 || filled >= refit.settings.packet_bytes) {
-      packet += slices;
-      filled = {};
-    }
-  }
+  PacketWriter packets(refit, plan);
+  for (std::uint32_t t = 0; t < refit.tensors.size(); ++t) packets.add(TensorId{t});
   return plan;
 }
 

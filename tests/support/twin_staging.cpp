@@ -54,12 +54,12 @@ void TwinRun::write_shared(std::size_t index, std::uint32_t rank, std::size_t el
   const auto size = to_size(element_size(twin_.refit_.geometry(instance.tensor).source.dtype).value);
   brought_[{index, rank}].insert(element);
   std::vector<std::uint64_t>& bytes = shared_[{instance.buffer, rank}];
-  bytes.resize(to_size(plan_.buffers[instance.buffer].size.value));
-  const bool fits = first + size <= bytes.size();
+  const bool fits = first + size <= to_size(plan_.buffers[instance.buffer].size.value);
   if (!fits || instance.offset.value % static_cast<std::int64_t>(size) != 0) {
     ++result_.outside;  // of the buffer, or not at a whole element
     return;
   }
+  if (bytes.size() < first + size) bytes.resize(first + size);  // only as much of it as is used
   std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(first), size, value);
 }
 
