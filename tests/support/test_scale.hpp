@@ -8,7 +8,7 @@
 
 namespace isthmus::test {
 
-inline constexpr std::uint64_t shards = 8;
+inline constexpr std::uint64_t shards = 16;
 
 struct SeedRange {
   std::uint64_t begin = 0, end = 0;
