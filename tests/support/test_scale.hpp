@@ -1,8 +1,8 @@
 #pragma once
 // How much the tests that count random cases do: their own count is for the gate in an optimised build. The
 // sanitizers look at memory, for which a twentieth does; ISTHMUS_TEST_SCALE multiplies (`./check --full`: 10,
-// preset `swarm`: 1000). Seeds count from ISTHMUS_FIRST_SEED on (default 0), so a run is there again tomorrow.
-// Such tests are cut into shards, each a test of its own with its own seeds.
+// preset `swarm`: 1000). Seeds count from ISTHMUS_FIRST_SEED on (default 0), so a run is there again
+// tomorrow. Such tests are cut into shards, each a test of its own with its own seeds.
 
 #include <cstdint>
 
