@@ -15,7 +15,7 @@ std::string buffer_fault(const Step& step) {
   if (step.to == Buffer::source) return "writes to the source buffer, which is read only";
   const bool out = step.kind == StepKind::load || step.kind == StepKind::unpack;
   if (out && (step.from != Buffer::staging || step.to != Buffer::target)) {
-    return fmt::format("is a {} from {} to {}; it goes from staging to target", to_string(step.kind),
+    return fmt::format("{}s from {} to {}; it goes from staging to target", to_string(step.kind),
                        to_string(step.from), to_string(step.to));
   }
   if (step.kind == StepKind::pack && (step.from == Buffer::staging || step.to != Buffer::staging)) {

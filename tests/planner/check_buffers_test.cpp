@@ -401,7 +401,7 @@ TEST_F(CheckShortWays, pack_and_unpack_have_their_directions) {
   expect_proven();
   plan_.patterns[0].steps[0].kind = StepKind::unpack;
   expect_fault(Fault::malformed,
-               "tensor t: step 0 is a unpack from source to staging; it goes from staging to target");
+               "tensor t: step 0 unpacks from source to staging; it goes from staging to target");
   plan_.patterns[0].steps[0].kind = StepKind::pack;
   plan_.patterns[0].steps[1].kind = StepKind::pack;
   expect_fault(Fault::malformed,

@@ -31,7 +31,7 @@ TEST_F(Form, refuses_what_does_not_exist) {
   expect_malformed([](Step& s, Plan&) { s.to = Buffer::source; },
                    "tensor t: step 0 writes to the source buffer, which is read only");
   expect_malformed([](Step& s, Plan&) { s.kind = StepKind::load; },
-                   "tensor t: step 0 is a load from source to target; it goes from staging to target");
+                   "tensor t: step 0 loads from source to target; it goes from staging to target");
   expect_malformed([](Step& s, Plan&) { s.kind = StepKind::broadcast; },
                    "tensor t: step 0 has member list 0; there are 0");
   expect_malformed([](Step& s, Plan&) { s.after_end = 3; },

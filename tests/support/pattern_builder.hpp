@@ -1,6 +1,6 @@
 #pragma once
-// Internal to the naive plan makers: the pattern of one geometry, whose source and target bases are `distance`
-// (target minus source) apart, by one method and in one order. Invariant: the pattern is correct wherever
+// Internal to the naive plan makers: the pattern of one geometry by one method and in one order, where source
+// and target bases are `distance` (target minus source) apart. Invariant: the pattern is correct wherever
 // `in_reach` tells the truth about all its instances.
 
 #include <cstdint>

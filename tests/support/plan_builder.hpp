@@ -2,7 +2,8 @@
 // Deliberately naive makers of correct plans, independent of planner/policies: they intersect shards by
 // looking at every element, choose a method per tensor and the order by a seed. They exist to give the
 // checker, its twin and the mutants plans of every form: all step kinds, all buffers, chains, member lists,
-// lanes, windows, schedules, shared staging. Invariant: what build_plan returns is correct under every schedule.
+// lanes, windows, schedules, shared staging. Invariant: what build_plan returns is correct under every
+// schedule.
 
 #include <cstdint>
 #include <vector>

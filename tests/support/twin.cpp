@@ -101,7 +101,8 @@ bool Twin::under_some_schedule(const Plan& plan, const std::function<bool(const 
     if (found(result)) return true;
     operations = result.operations;
   }
-  for (std::size_t starved = 0; starved < operations; ++starved) {
+  const std::size_t stride = operations / most_starved + 1;
+  for (std::size_t starved = 0; starved < operations; starved += stride) {
     if (found(runs.run({0, starved}))) return true;
   }
   return false;

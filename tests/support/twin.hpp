@@ -57,7 +57,9 @@ class Twin {
   explicit Twin(const Refit& refit);
   /// `end` is where the end state goes.
   TwinResult run(const Plan& plan, TwinSchedule schedule = {}, EndState* end = nullptr) const;
-  /// True when `found` says so of the result of some schedule: four orders, then each operation starved in turn.
+  static constexpr std::size_t most_starved = 128;
+  /// True when `found` says so of the result of some schedule: four orders, then each operation starved in
+  /// turn (of more than most_starved, as many spread evenly).
   bool under_some_schedule(const Plan& plan, const std::function<bool(const TwinResult&)>& found) const;
 
  private:

@@ -1,8 +1,8 @@
 #pragma once
-// Internal to the twin: executions of one plan, one after the other. Operations are made first (joined where a lane coalesces),
-// then launched and finished one by one; every rank walks its groups lane by lane.
-// Invariant: an operation reads when it is launched, and staging again when it finishes; of two values it moves
-// the wrong one. It writes once, when it finishes.
+// Internal to the twin: executions of one plan, one after the other. Operations are made first (joined
+// where a lane coalesces), then launched and finished one by one; every rank walks its groups lane by lane.
+// Invariant: an operation reads when it is launched, and staging again when it finishes; of two values it
+// moves the wrong one. It writes once, when it finishes.
 
 #include <map>
 #include <set>
