@@ -27,7 +27,7 @@ struct PlanStep {
 std::string lane_text(const Plan& plan, std::size_t lane);
 /// Runs of consecutive ranks: "0-3, 8".
 std::string ranks_text(const std::vector<Rank>& ranks);
-std::string to_text(const PlanStep& step);
-nlohmann::ordered_json to_json(const PlanStep& step);
+std::string to_text(const PlanStep& shown);
+nlohmann::ordered_json to_json(const PlanStep& shown);
 
 }  // namespace isthmus::report

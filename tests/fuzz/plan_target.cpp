@@ -28,8 +28,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace isthmus;
   const std::string_view input = fuzz::text_of(data, size);
   is_plan_text(input);
-  // Other files than the plan: a fabric to import, the configuration of a model without tensors. Escapes could
-  // hide these words.
+  // Other files than the plan: a fabric to import, the configuration of a model without tensors. Escapes
+  // could hide these words.
   if (input.find('\\') != std::string_view::npos) return 0;
   if (input.find("import") != std::string_view::npos) return 0;
   if (input.find("model") != std::string_view::npos && input.find("\"tensors\"") == std::string_view::npos)

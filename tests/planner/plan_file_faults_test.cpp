@@ -1,5 +1,5 @@
-// A correct plan file, broken by hand once at a time: each fault is refused by name, malformed files when they
-// are read, wrong plans by the proof; and the unbroken twin is accepted.
+// A correct plan file, broken by hand once at a time: each fault is refused by name, malformed files when
+// they are read, wrong plans by the proof; and the unbroken twin is accepted.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,8 @@ const std::string rich_plan = R"({
      "steps": [
       {"kind": "send", "source": "s0", "target": "t0", "region": [[0, 2]], "to": "staging"},
       {"kind": "send", "source": "s1", "target": "t1", "region": [[2, 4]], "to": "staging"},
-      {"kind": "all_gather", "members": 0, "region": [[0, 4]], "from": "staging", "to": "target", "group": 1, "after": [0, 1]}
+      {"kind": "all_gather", "members": 0, "region": [[0, 4]], "from": "staging",
+       "to": "target", "group": 1, "after": [0, 1]}
     ]}
   ],
   "instances": [

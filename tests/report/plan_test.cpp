@@ -21,8 +21,10 @@ const std::string gathered = R"({"format": "isthmus-plan", "version": 1, "policy
 "buffers": [{"name": "pool", "size": 64}],
 "patterns": [{"members": [["t0", "t1"]], "steps": [
   {"kind": "send", "source": "s0", "target": "t0", "to": "staging", "region": [[0, 2]]},
-  {"kind": "broadcast", "source": "t1", "members": 0, "from": "staging", "to": "staging", "region": [[2, 4]], "group": 2},
-  {"kind": "all_gather", "members": 0, "from": "staging", "to": "staging", "region": [[0, 4]], "group": 3, "after": [0]},
+  {"kind": "broadcast", "source": "t1", "members": 0, "from": "staging", "to": "staging",
+   "region": [[2, 4]], "group": 2},
+  {"kind": "all_gather", "members": 0, "from": "staging", "to": "staging", "region": [[0, 4]],
+   "group": 3, "after": [0]},
   {"kind": "load", "source": "t1", "region": [[0, 4]], "lane": 1, "group": 1, "parts": 2, "after": [1, 2]},
   {"kind": "pack", "source": "s1", "target": "t0", "region": [[2, 4]], "lane": 5}]}],
 "instances": [{"tensor": "w", "pattern": 0, "buffer": 0, "offset": 8, "refit": 3}]}
