@@ -108,7 +108,7 @@ std::int64_t runs_of(const Region& box, const TensorSpec& tensor) {
 class M2nPainter {
  public:
   M2nPainter(const Refit& refit, const Plan& plan, const M2nOracle& record)
-      : refit_(refit), plan_(plan), record_(record), geometry_(refit.geometries.front()) {}
+      : plan_(plan), record_(record), geometry_(refit.geometries.front()) {}
 
   M2nPicture paint() {
     const Instance& instance = plan_.instances.front();
@@ -167,7 +167,6 @@ class M2nPainter {
     if (phase == "chain") picture_.leaders[sender].chain_next = receiver;
   }
 
-  const Refit& refit_;
   const Plan& plan_;
   const M2nOracle& record_;
   const Geometry& geometry_;
