@@ -146,10 +146,15 @@ int run(int argc, char** argv) {
 
   SimulateOptions simulate_options;
   const CLI::App* simulate_command = add_simulate(app, simulate_options);
-  ScenarioOptions bound_options, verify_options;
-  CLI::App* bound_command =
-      app.add_subcommand("bound", "Lower bound on the time of any plan, and the cut that gives it");
+  BoundOptions bound_options;
+  ScenarioOptions verify_options;
+  CLI::App* bound_command = app.add_subcommand(
+      "bound", "Lower bound on the time of any plan, what gives it, and its proof (docs/bound.md)");
   add_scenario(*bound_command, bound_options);
+  bound_command
+      ->add_option("--certificate", bound_options.certificate,
+                   "Write what proves the bound, as JSON; -: to standard output, instead of the bound")
+      ->type_name("FILE");
   CLI::App* verify_command =
       app.add_subcommand("verify", "Prove the plans of a scenario, or show what is wrong");
   add_scenario(*verify_command, verify_options);

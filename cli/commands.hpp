@@ -31,7 +31,14 @@ struct ScenarioOptions {
   std::vector<std::string> overrides;
   bool json = false;
 };
-int bound(const ScenarioOptions& options);
+struct BoundOptions {
+  std::string scenario;
+  std::optional<std::string> model;
+  std::vector<std::string> overrides;
+  std::optional<std::string> certificate;  // file to write; "-": standard output
+  bool json = false;
+};
+int bound(const BoundOptions& options);
 int verify(const ScenarioOptions& options);
 
 struct ValidateOptions {
