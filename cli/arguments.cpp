@@ -189,10 +189,14 @@ int run(int argc, char** argv) {
 
   SimulateOptions simulate_options;
   const CLI::App* simulate_command = add_simulate(app, simulate_options);
-  ScenarioOptions bound_options;
-  CLI::App* bound_command =
-      app.add_subcommand("bound", "Lower bound on the time of any plan, and the cut that gives it");
+  BoundOptions bound_options;
+  CLI::App* bound_command = app.add_subcommand(
+      "bound", "Lower bound on the time of any plan, what gives it, and its proof (docs/bound.md)");
   add_scenario(*bound_command, bound_options);
+  bound_command
+      ->add_option("--certificate", bound_options.certificate,
+                   "Write what proves the bound, as JSON; -: to standard output, instead of the bound")
+      ->type_name("FILE");
   VerifyOptions verify_options;
   const CLI::App* verify_command = add_verify(app, verify_options);
   PlanOptions plan_options;

@@ -14,6 +14,7 @@
 #include "model/stored_form.hpp"
 #include "model/text.hpp"
 #include "model/validation.hpp"
+#include "planner/certified_bound.hpp"
 #include "planner/policy.hpp"
 #include "report/comparison.hpp"
 #include "report/documents.hpp"
@@ -93,9 +94,11 @@ int simulate(const SimulateOptions& options) {
   return options.max_seconds ? apply_gate(comparison, *options.max_seconds) : 0;
 }
 
-int bound(const ScenarioOptions& options) {
+int bound(const BoundOptions& options) {
   const Refit refit = resolve(read_any(options.scenario, options.overrides, options.model));
-  print(report::bound_document(refit, lower_bound(refit), options.json));
+  const CertifiedBound certified = certified_bound(refit);
+  if (options.certificate) write_output(*options.certificate, report::certificate_document(refit, certified));
+  if (options.certificate != "-") print(report::bound_document(refit, certified, options.json));
   return 0;
 }
 

@@ -25,13 +25,14 @@ struct SimulateOptions {
 };
 int simulate(const SimulateOptions& options);
 
-struct ScenarioOptions {
+struct BoundOptions {
   std::string scenario;
   std::optional<std::string> model;
   std::vector<std::string> overrides;
+  std::optional<std::string> certificate;  // file to write; "-": standard output
   bool json = false;
 };
-int bound(const ScenarioOptions& options);
+int bound(const BoundOptions& options);
 
 struct VerifyOptions {
   std::string scenario;  // or a plan file

@@ -1,7 +1,7 @@
 #pragma once
-// A lower bound as something a stranger can verify: a price for links, in integers. Any plan moves every byte
-// of a class (holders H, receivers R, w bytes; planner/byte_classes.hpp) from H to each of R over whole routes
-// of the fabric, GPU by GPU, so what it carries over links, at these prices, is at least w times a distance:
+// A lower bound as something a stranger can verify: prices for links, in integers. Any plan moves every byte
+// of a class (holders H, receivers R, w bytes; planner/byte_classes.hpp) from H to each of R over whole
+// routes of the fabric, GPU by GPU, so it carries over links, at these prices, at least w times a distance:
 //     T * sum(capacity * price)  >=  sum over classes of w * distance(class)
 // distance(class): where the certificate splits the prices over receivers, the sum over them of the shortest
 // path from H to each at its share (shares of a link add up to no more than its price); else the longest of

@@ -30,6 +30,7 @@ Passages::Passages(const Refit& refit)
       (out ? out_ : in_).push_back(std::move(port));
     }
     if (usable_[g] == 0) continue;
+    ++usable_count_;
     gpus_of_domain_[domain_[g]].push_back(g);
     domain_in_[domain_[g]] += in_[g].nvlink_rate;
     domain_out_[domain_[g]] += out_[g].nvlink_rate;
@@ -108,8 +109,10 @@ Passage Passages::into(const std::vector<char>& inside, const std::vector<LinkId
 
 Passage Passages::around(std::size_t gpu, bool out) const {
   const Port& port = (out ? out_ : in_)[gpu];
-  Passage passage{port.exit_rate, port.exits};
   const std::size_t home = domain_[gpu];
+  Passage passage;
+  // Whatever goes through its exit comes from another domain: none, then no way.
+  if (gpus_of_domain_[home].size() < usable_count_) passage = {port.exit_rate, port.exits};
   const Bandwidth others =
       out ? domain_in_[home] - in_[gpu].nvlink_rate : domain_out_[home] - out_[gpu].nvlink_rate;
   if (port.nvlink && port.nvlink_rate <= others) {

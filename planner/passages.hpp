@@ -54,6 +54,7 @@ class Passages {
 
   const Refit& refit_;
   std::vector<char> usable_;
+  std::size_t usable_count_ = 0;
   std::vector<Port> in_, out_;  // per GPU
   std::vector<std::size_t> domain_;
   std::vector<std::vector<std::uint32_t>> gpus_of_domain_;

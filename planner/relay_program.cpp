@@ -14,7 +14,7 @@
 namespace isthmus {
 namespace {
 
-constexpr double tolerance = 1e-7;
+constexpr double tolerance = 1e-5, creep = 1e-7;
 constexpr int max_rounds = 60;
 constexpr double price_scale = 1 << 20;  // of the dearest link, before rounding down
 
@@ -51,7 +51,7 @@ class RelayProgram {
     for (int round = 0; round < max_rounds; ++round) {
       model_.dual();
       if (model_.status() != 0) return false;
-      if (!add_violated()) break;
+      if (round + 1 == max_rounds || !add_violated()) break;
     }
     return model_.status() == 0;
   }
@@ -139,6 +139,30 @@ class RelayProgram {
     add_row(static_cast<std::size_t>(&demand - demands_.data()), outside);
   }
 
+  /// One minimum cut, then others beyond it, as if it were wide enough: a chain of sets in one round. The
+  /// little that is added makes cuts of few edges win.
+  void add_cuts(std::size_t demand, const std::vector<std::uint32_t>& sources,
+                std::vector<double> capacities) {
+    const std::uint32_t target = graph_.vertex_of_gpu[demands_[demand].gpu];
+    const std::vector<char>* allowed = demands_[demand].allowed;
+    for (std::size_t e = 0; e < capacities.size(); ++e) {
+      if (allowed == nullptr || (*allowed)[e] != 0) capacities[e] += creep;
+    }
+    while (true) {
+      const Separation cut = separate(graph_, capacities, sources, target, 1);
+      if (cut.flow >= 1 - tolerance) return;
+      add_row(demand, cut.reached);
+      bool wider = false;
+      for (std::size_t e = 0; e < capacities.size(); ++e) {
+        const RelayGraph::Edge& edge = graph_.edges[e];
+        if (capacities[e] <= 0 || cut.reached[edge.from] == 0 || cut.reached[edge.to] != 0) continue;
+        capacities[e] = 1;
+        wider = true;
+      }
+      if (!wider) return;
+    }
+  }
+
   bool add_violated() {
     const std::size_t before = rows_.size();
     const std::vector<double> usage(model_.primalColumnSolution(),
@@ -154,8 +178,7 @@ class RelayProgram {
       for (const std::uint32_t gpu : sets_[classes_[each.of_class].holders]) {
         sources.push_back(graph_.vertex_of_gpu[gpu]);
       }
-      const Separation cut = separate(graph_, capacities, sources, graph_.vertex_of_gpu[each.gpu], 1);
-      if (cut.flow < 1 - tolerance) add_row(d, cut.reached);
+      add_cuts(d, sources, capacities);
     }
     return rows_.size() > before;
   }

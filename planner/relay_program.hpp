@@ -1,9 +1,9 @@
 #pragma once
 // The fastest that any plan with relays can be, as a linear program over fractions of classes: usage u(a, l)
 // of link l by class a (holders H, receivers R, w bytes), in units of w;
-//     min T   with   sum over a of w * u(a, l) <= T * capacity(l)       for every link,
-//                    sum of u(a, l) over links into S >= 1              for every a and every set S of vertices
-//                                                                       with a receiver and no holder.
+//     min T   with   sum over a of w * u(a, l) <= T * capacity(l)   for every link,
+//                    sum of u(a, l) over links into S >= 1          for every a and every set S of vertices
+//                                                                   with a receiver and no holder.
 // The sets are found as they are violated (a minimum cut per class and receiver), so every round's T is a
 // bound already. Vertices are the GPUs that take part and the places where links of routes meet, which lets
 // routes mix: the optimum may be lower than over whole routes, never higher. Its dual gives the certificate:

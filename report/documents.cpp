@@ -48,20 +48,90 @@ std::string to_text(const Verdict& verdict) {
 
 }  // namespace
 
-std::string bound_document(const Refit& refit, const LowerBound& bound, bool json) {
+std::string bound_document(const Refit& refit, const CertifiedBound& certified, bool json) {
+  const LowerBound& bound = certified.bound;
+  const std::string relay = refit.settings.relay == Relay::any ? "any" : "members";
   if (json) {
     const Json document{{"scenario", refit.name},
                         {"lower_bound_seconds", seconds(bound.time)},
                         {"lower_bound_any_route_seconds", seconds(bound.any_route)},
                         {"binding", bound.binding},
                         {"cut_bytes", bound.cut_bytes.value},
-                        {"cut_bytes_per_second", bound.cut_capacity.value}};
+                        {"cut_bytes_per_second", bound.cut_capacity.value},
+                        {"relay", relay},
+                        {"verified", certified.verified()},
+                        {"refusal", certified.refusal},
+                        {"linear_program_solved", certified.program_solved},
+                        {"linear_program_tighter", certified.program_tighter}};
     return document.dump(2) + "\n";
   }
-  return fmt::format(
+  std::string text = fmt::format(
       "{}: no plan is faster than {:.6f} s ({}); {:.6f} s if traffic inside a domain may leave it\n",
       refit.name, seconds(bound.time), bound.binding.empty() ? "nothing has to move" : bound.binding,
       seconds(bound.any_route));
+  text += certified.verified() ? "certificate verified" : "certificate not verified: " + certified.refusal;
+  text += certified.program_tighter  ? "; the linear program with relays is tighter than every cut"
+          : certified.program_solved ? "; the linear program with relays gives no more than the cut"
+                                     : "; too large for the linear program with relays";
+  return text + (relay == "any" ? "; any GPU may relay\n" : "; only GPUs of both sides may relay\n");
+}
+
+namespace {
+
+Json prices_json(const std::vector<LinkPrice>& prices) {
+  Json list = Json::array();
+  for (const LinkPrice& each : prices) list.push_back({each.link.value, each.price});
+  return list;
+}
+
+Json gpus_json(const std::vector<GpuId>& gpus) {
+  Json list = Json::array();
+  for (const GpuId gpu : gpus) list.push_back(gpu.value);
+  return list;
+}
+
+Json certificate_json(const Refit& refit, const BoundCertificate& certificate) {
+  Json wire = Json::array(), links = Json::array(), splits = Json::array();
+  for (const Dtype dtype : certificate.model.wire) wire.push_back(to_string(dtype));
+  for (const LinkPrice& each : certificate.prices) {
+    const Link& link = refit.fabric.links()[each.link.index()];
+    links.push_back({{"link", each.link.value},
+                     {"name", link.name},
+                     {"bytes_per_second", link.nominal.value},
+                     {"price", each.price}});
+  }
+  for (const PriceSplit& split : certificate.splits) {
+    Json shares = Json::array();
+    for (const PriceSplit::Share& share : split.shares) {
+      shares.push_back({{"receiver", share.receiver.value}, {"prices", prices_json(share.prices)}});
+    }
+    splits.push_back({{"holders", gpus_json(split.holders)},
+                      {"receivers", gpus_json(split.receivers)},
+                      {"shares", std::move(shares)}});
+  }
+  return {{"seconds", seconds(certificate.time)},
+          {"picoseconds", certificate.time.value},
+          {"model",
+           {{"unicast", certificate.model.unicast},
+            {"detours", certificate.model.detours},
+            {"relay", certificate.model.relay == Relay::any ? "any" : "members"},
+            {"wire", std::move(wire)},
+            {"receiver_quantises", certificate.model.receiver_quantises}}},
+          {"classes", certificate.classes},
+          {"bytes", certificate.bytes.value},
+          {"priced_capacity", fmt::format("{}", certificate.priced_capacity)},
+          {"prices", std::move(links)},
+          {"splits", std::move(splits)}};
+}
+
+}  // namespace
+
+std::string certificate_document(const Refit& refit, const CertifiedBound& bound) {
+  const Json document{{"scenario", refit.name},
+                      {"verified", bound.verified()},
+                      {"certificate", certificate_json(refit, bound.certificate)},
+                      {"any_route_certificate", certificate_json(refit, bound.any_route)}};
+  return document.dump(2) + "\n";
 }
 
 bool Verdicts::all_proven() const {

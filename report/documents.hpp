@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "model/refit.hpp"
-#include "planner/bound.hpp"
+#include "planner/certified_bound.hpp"
 #include "planner/check.hpp"
 
 namespace isthmus::report {
 
-std::string bound_document(const Refit& refit, const LowerBound& bound, bool json);
+std::string bound_document(const Refit& refit, const CertifiedBound& certified, bool json);
+/// Both certificates as JSON (docs/bound.md).
+std::string certificate_document(const Refit& refit, const CertifiedBound& bound);
 
 struct Verdict {
   std::string policy;

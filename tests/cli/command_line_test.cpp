@@ -51,6 +51,9 @@ TEST_F(CommandLine, verify_proves_the_cases_and_bound_names_its_cut) {
     EXPECT_EQ(run("simulate " + entry.path().string()).status, 0) << entry.path();
   }
   EXPECT_NE(run("bound " + main_scenario()).output.find("into NVLink domain"), std::string::npos);
+  EXPECT_NE(run("bound " + main_scenario()).output.find("certificate verified"), std::string::npos);
+  const ProgramResult certificate = run("bound " + main_scenario() + " --certificate -");
+  EXPECT_NE(certificate.output.find("\"priced_capacity\": \""), std::string::npos) << certificate.errors;
 }
 
 TEST_F(CommandLine, inventory_prints_the_exact_totals) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/certified_bound.hpp"
 #include "tests/support/refit_generator.hpp"
+#include "tests/support/sparse_refit.hpp"
 
 namespace isthmus {
 namespace {
@@ -67,6 +69,60 @@ TEST(LowerBound, does_not_ask_for_nvlink_where_a_holder_outside_can_send) {
 TEST(LowerBound, is_zero_when_every_receiver_holds_its_part) {
   const LowerBound bound = lower_bound(two_gigabytes({2}, {{0}}, {2}, {{0}}, 0));
   EXPECT_EQ(bound.time.value, 0);
+}
+
+// Bounds by hand: DGX H100 hosts, NVLink 450 GB/s and one NIC of 50 GB/s per GPU, only members take part.
+double bound_of(const std::vector<test::SparseTensor>& tensors) {
+  return seconds(lower_bound(test::sparse_refit(tensors)).time);
+}
+
+TEST(LowerBound, of_a_domain_with_few_holders_is_their_ports_and_the_nics_of_the_others) {
+  // One of eight GPUs holds 9 GB that the seven others need: its NVLink port alone, as executors do it.
+  EXPECT_NEAR(bound_of({{9'000'000'000, {0}, {1, 2, 3, 4, 5, 6, 7}}}), 9 / 450.0, 1e-9);
+  // Seven classes of 9 GB, one for each: 63 GB leave that port.
+  std::vector<test::SparseTensor> tensors;
+  for (std::uint32_t gpu = 1; gpu < 8; ++gpu) tensors.push_back({9'000'000'000, {0}, {gpu}});
+  EXPECT_NEAR(bound_of(tensors), 63 / 450.0, 1e-9);
+}
+
+TEST(LowerBound, of_holders_in_two_domains_is_what_both_can_send) {
+  // GPUs 0 and 8 hold 4 GB each, and both another 2 GB, all for GPUs 16, 17 and 18: 10 GB through two NICs.
+  const std::vector<std::uint32_t> targets{16, 17, 18};
+  EXPECT_NEAR(
+      bound_of(
+          {{4'000'000'000, {0}, targets}, {4'000'000'000, {8}, targets}, {2'000'000'000, {0, 8}, targets}}),
+      10 / 100.0, 1e-9);
+}
+
+TEST(LowerBound, of_a_broadcast_counts_each_domain_once) {
+  // 5 GB from one GPU to two in each of three other domains: out of its NIC once; relays do the rest.
+  EXPECT_NEAR(bound_of({{5'000'000'000, {0}, {8, 9, 16, 17, 24, 25}}}), 5 / 50.0, 1e-9);
+}
+
+TEST(LowerBound, of_an_exchange_is_the_larger_direction) {
+  EXPECT_NEAR(bound_of({{3'000'000'000, {0}, {8}}, {7'000'000'000, {8}, {0}}}), 7 / 50.0, 1e-9);
+}
+
+TEST(LowerBound, of_a_domain_without_its_holders_adds_their_ports_to_its_nics) {
+  // GPUs 0 and 8 hold what 1, 2 and 3 need: the port of 0 and the one NIC of 8 that can send.
+  EXPECT_NEAR(bound_of({{10'000'000'000, {0, 8}, {1, 2, 3}}}), 10 / 500.0, 1e-9);
+}
+
+TEST(LowerBound, is_what_a_stated_link_between_two_fabrics_carries) {
+  FabricSpec spec;
+  FabricSpec hosts, rack;
+  hosts.preset = "dgx-h100-superpod";
+  hosts.hosts = 2;
+  rack.preset = "gb200-nvl72";
+  rack.hosts = 4;
+  spec.parts = {hosts, rack};
+  spec.join_bandwidth = gigabytes_per_second(80);
+  Refit refit = two_gigabytes({8}, {{0}}, {8}, {{0}}, 16);
+  refit.fabric = Fabric(spec);
+  const LowerBound bound = lower_bound(refit);
+  EXPECT_NEAR(seconds(bound.time), 2 / 80.0, 1e-9) << bound.binding;
+  EXPECT_NE(bound.binding.find("behind"), std::string::npos);
+  EXPECT_TRUE(certified_bound(refit).verified());
 }
 
 }  // namespace

@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "planner/bound.hpp"
+#include "planner/certified_bound.hpp"
 #include "planner/policy.hpp"
 #include "tests/support/project_files.hpp"
 #include "tests/support/refit_generator.hpp"
+#include "tests/support/sparse_refit.hpp"
 
 namespace isthmus::sim {
 namespace {
@@ -58,6 +59,16 @@ RC_GTEST_PROP(Simulation, never_beats_the_lower_bound_whatever_the_layout_and_th
     if (std::holds_alternative<Refused>(result)) continue;
     const Operations operations = expand(refit, std::get<Plan>(result));
     RC_ASSERT(simulate(refit, operations, wire_only()).time >= bound.time);
+  }
+}
+
+RC_GTEST_PROP(Simulation, never_beats_a_verified_bound_with_the_linear_program, ()) {
+  const Refit refit = test::sparse_refit(test::sparse_tensors(*rc::gen::inRange<std::uint64_t>(0, 100'000)));
+  const CertifiedBound certified = certified_bound(refit);
+  RC_ASSERT(certified.verified() && certified.program_solved);
+  for (const Policy& policy : policies()) {
+    const Operations operations = expand(refit, std::get<Plan>(policy.make(refit)));
+    RC_ASSERT(simulate(refit, operations, wire_only()).time >= certified.bound.time);
   }
 }
 
