@@ -1,7 +1,8 @@
 #pragma once
 // Internal to planner/rounds.cpp: which pair two ports form, and for each port the set of ports of the other
-// direction that it could be matched with in a round, as bits. Ports are numbered senders first, then receivers; a column is a port's
-// number within its direction. Invariant: before `resize`, and where it is never called, all sets are empty.
+// direction that it could be matched with in a round, as bits. Ports are numbered senders first, then
+// receivers; a column is a port's number within its direction. Invariant: before `resize`, and where it is
+// never called, all sets are empty.
 
 #include <algorithm>
 #include <bit>

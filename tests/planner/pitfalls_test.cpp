@@ -147,8 +147,9 @@ TEST_F(PacketPitfalls, C3_a_packet_received_over_one_that_is_still_to_be_loaded_
   plan_.patterns[0].steps[1].group = 5;  // packet 0 is loaded after packet 2 arrived
   expect_fault(
       Fault::overwritten,
-      "tensor p2: overwrites on rank 1 what tensor p0 staged in bytes 0 to 4 of buffer even, groups 0 "
-      "to 5 and from 4 on; a lane must bring the second at least its window of groups after the "
+      "tensor p2, element (0) on rank 1: step 0 overwrites what tensor p0 staged in bytes 0 to 4 of buffer "
+      "even until its step 1, groups 0 to 5 and from 4 on; a lane must bring the second at least its window "
+      "of groups after the "
       "first's last use");
   plan_.buffers.push_back({"third", Bytes{4}});
   plan_.instances[2].buffer = 2;
@@ -162,8 +163,8 @@ TEST_F(PacketPitfalls, C3_loads_on_another_lane_than_receipts_do_not_free_a_buff
   EXPECT_EQ(result.violations[0].fault, Fault::overwritten);
   EXPECT_THAT(
       result.violations[0].message,
-      ::testing::HasSubstr("overwrites on rank 1 what tensor p0 staged in bytes 0 to 4 of buffer even, on "
-                           "lanes that do not order them"));
+      ::testing::HasSubstr("step 0 overwrites what tensor p0 staged in bytes 0 to 4 of buffer even until "
+                           "its step 1, on lanes that do not order them"));
   for (Pattern& pattern : plan_.patterns) pattern.steps[1].lane = 0;
   expect_proven();
 }

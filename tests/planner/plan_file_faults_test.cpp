@@ -192,7 +192,7 @@ TEST(PlanFileFaults, of_order_staging_and_refit_are_violations) {
           {"cycle by dependency", "\"to\": \"staging\"}", "\"to\": \"staging\", \"after\": [2]}",
            "step 0 waits for step 2; only earlier steps"},
           {"buffer too small", "\"size\": 8", "\"size\": 6",
-           "tensor a: its staging on rank 2 needs bytes 0 to 8 of buffer pool, which has 6"},
+           "the staging needs bytes 0 to 8 of buffer pool, which has 6"},
           {"negative size", "\"size\": 8", "\"size\": -8", "exit 2: plan.json:17: buffers.0.size: found -8"},
           {"overwritten", "\"group\": 2", "\"group\": 0", "overwrites"},
           {"stale refit", "\"tensor\": \"a\", ", "\"tensor\": \"a\", \"refit\": 1, ",
