@@ -40,7 +40,7 @@ Region around(const Region& a, const Region& b) {
 class BufferCheck {
  public:
   BufferCheck(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof)
-      : refit_(refit), plan_(plan), limits_(limits), proof_(proof) {}
+      : refit_(refit), plan_(plan), limits_(limits), proof_(proof), use_of_rank_(refit.ranks()) {}
 
   void run() {
     check_sizes();
@@ -81,7 +81,7 @@ class BufferCheck {
   void collect(std::uint32_t index) {
     const Instance& instance = plan_.instances[index];
     const Pattern& pattern = plan_.pattern(instance);
-    std::map<std::uint32_t, Use> by_rank;
+    const std::size_t first = uses_.size();
     for (std::uint32_t s = 0; s < pattern.steps.size(); ++s) {
       const Step& step = pattern.steps[s];
       if (step.from != Buffer::staging && step.to != Buffer::staging) continue;
@@ -91,18 +91,27 @@ class BufferCheck {
         const bool receiver = is_collective(step.kind) || global_rank(instance, step.target).value == rank;
         const bool reads = step.from == Buffer::staging && sender;
         const bool writes = step.to == Buffer::staging && receiver;
-        if (reads || writes) touch(by_rank[rank], index, s, writes);
+        if (reads || writes) touch(use_of(rank, first), index, s, writes);
       });
     }
-    for (auto& [rank, use] : by_rank) {
-      // Where nothing is staged, nothing is read: ownership has seen to it.
-      if (!use.written) continue;
-      use.buffer = instance.buffer;
-      use.rank = rank;
-      use.instance = index;
-      place(use);
-      uses_.push_back(use);
+    // Where nothing is staged, nothing is read: ownership has seen to it.
+    const auto tail = uses_.begin() + static_cast<std::ptrdiff_t>(first);
+    uses_.erase(std::remove_if(tail, uses_.end(), [](const Use& use) { return !use.written; }), uses_.end());
+    for (std::size_t i = first; i < uses_.size(); ++i) {
+      uses_[i].buffer = instance.buffer;
+      uses_[i].instance = index;
+      place(uses_[i]);
     }
+  }
+
+  /// Of the present instance, whose uses begin at `first`.
+  Use& use_of(std::uint32_t rank, std::size_t first) {
+    std::size_t& known = use_of_rank_[rank];
+    if (known < first || known >= uses_.size() || uses_[known].rank != rank) {
+      known = uses_.size();
+      uses_.emplace_back().rank = rank;
+    }
+    return uses_[known];
   }
 
   void touch(Use& use, std::uint32_t index, std::uint32_t step_index, bool writes) {
@@ -257,6 +266,7 @@ class BufferCheck {
   const Limits& limits_;
   Proof& proof_;
   std::vector<Use> uses_;
+  std::vector<std::size_t> use_of_rank_;  // where in uses_, of the present instance or one before
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> groups_;  // by lane and rank
 };
 

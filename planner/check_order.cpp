@@ -8,6 +8,13 @@
 namespace isthmus {
 namespace {
 
+constexpr std::uint32_t kinds = static_cast<std::uint32_t>(StepKind::load) + 1;
+
+/// Steps of one lane and kind.
+std::uint32_t class_of(std::uint32_t lane, const Step& step) {
+  return lane * kinds + static_cast<std::uint32_t>(step.kind);
+}
+
 /// Collects the dependencies within one group number; fails on one that leads to a lower group.
 class Potential {
  public:
@@ -19,13 +26,13 @@ class Potential {
           instance.schedule == Instance::no_schedule ? add_pattern(instance) : add_steps(instance);
       if (!upwards) return false;
     }
-    return lanes_in_order();
+    return classes_in_order();
   }
 
  private:
   struct PatternWaits {
     bool known = false, upwards = true;
-    std::vector<std::uint64_t> lanes;  // pairs of lanes with a dependency inside one group
+    std::vector<std::uint64_t> pairs;  // of classes with a dependency inside one group
   };
 
   void add_pair(std::vector<std::uint64_t>& pairs, std::uint32_t before, std::uint32_t later) const {
@@ -44,19 +51,21 @@ class Potential {
       for (const std::uint32_t earlier : dependencies(pattern, step)) {
         const Step& before = pattern.steps[earlier];
         waits.upwards &= before.group <= step.group;
-        if (before.group == step.group) add_pair(waits.lanes, before.lane, step.lane);
+        if (before.group == step.group)
+          add_pair(waits.pairs, class_of(before.lane, before), class_of(step.lane, step));
       }
     }
-    make_distinct(waits.lanes);
+    make_distinct(waits.pairs);
     return waits;
   }
 
   bool add_pattern(const Instance& instance) {
     PatternWaits& waits = of_pattern_[instance.pattern.index()];
     if (!waits.known) waits = waits_of(plan_.pattern(instance));
-    for (const std::uint64_t pair : waits.lanes) {
+    const std::uint32_t shift = instance.lane.value * kinds;
+    for (const std::uint64_t pair : waits.pairs) {
       const auto before = static_cast<std::uint32_t>(pair >> 32U), later = static_cast<std::uint32_t>(pair);
-      add_pair(pairs_, instance.lane.value + before, instance.lane.value + later);
+      add_pair(pairs_, shift + before, shift + later);
     }
     return waits.upwards;
   }
@@ -68,24 +77,27 @@ class Potential {
       for (const std::uint32_t earlier : dependencies(pattern, pattern.steps[i])) {
         if (groups[earlier] > groups[i]) return false;
         if (groups[earlier] < groups[i]) continue;
-        add_pair(pairs_, lane_of(instance, pattern.steps[earlier]), lane_of(instance, pattern.steps[i]));
+        const Step& before = pattern.steps[earlier];
+        const Step& later = pattern.steps[i];
+        add_pair(pairs_, class_of(lane_of(instance, before), before),
+                 class_of(lane_of(instance, later), later));
       }
     }
     return true;
   }
 
-  /// Repeatedly takes away lanes that no other lane leads to; what is left has a cycle.
-  bool lanes_in_order() {
+  /// Repeatedly takes away classes that no other class leads to; what is left has a cycle.
+  bool classes_in_order() {
     make_distinct(pairs_);
-    std::vector<std::uint32_t> leading(plan_.lanes.size(), 0);
+    std::vector<std::uint32_t> leading(plan_.lanes.size() * kinds, 0);
     for (const std::uint64_t pair : pairs_) {
       const std::size_t before = pair >> 32U, later = pair & 0xFFFFFFFFU;
-      if (before == later && plan_.lanes[later].coalesce) return false;
+      if (before == later && plan_.lanes[later / kinds].coalesce) return false;
       if (before != later) ++leading[later];
     }
     std::vector<std::uint32_t> free;
-    for (std::uint32_t lane = 0; lane < leading.size(); ++lane) {
-      if (leading[lane] == 0) free.push_back(lane);
+    for (std::uint32_t each = 0; each < leading.size(); ++each) {
+      if (leading[each] == 0) free.push_back(each);
     }
     for (std::size_t i = 0; i < free.size(); ++i) {
       auto pair = std::lower_bound(pairs_.begin(), pairs_.end(), group_key(free[i], 0));
@@ -94,7 +106,7 @@ class Potential {
         if (later != free[i] && --leading[later] == 0) free.push_back(later);
       }
     }
-    return free.size() == plan_.lanes.size();
+    return free.size() == leading.size();
   }
 
   const Plan& plan_;

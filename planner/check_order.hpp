@@ -7,8 +7,9 @@
 // operations in `after`). Waits only ever end, so a plan stalls under one schedule if and only if it stalls
 // under all: exactly when this graph has a cycle. Most plans need no graph. Give every event of group g the
 // potential g, starts before operations: all waits of the rule go upwards. So if every dependency leads to a
-// higher group, or within a group from lane to lane without a cycle of lanes, or within a group and lane that
-// does not coalesce (steps name earlier steps), there is no cycle.
+// higher group, or within a group from class to class without a cycle of classes (lane and kind: what
+// coalesces is of one class), or within a group and class of a lane that does not coalesce (steps name
+// earlier steps), there is no cycle.
 
 #include <cstdint>
 #include <span>
