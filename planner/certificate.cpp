@@ -93,7 +93,7 @@ class CertificateVerifier {
         if (!receives || !seen.insert(share.receiver).second) {
           return fmt::format("GPU {} is no receiver of the class, or has two shares", share.receiver.value);
         }
-        const std::string fault = price_fault(share.prices, refit_.fabric.links().size());
+        std::string fault = price_fault(share.prices, refit_.fabric.links().size());
         if (!fault.empty()) return fault;
         for (const LinkPrice& each : share.prices) sum[each.link] += each.price;
       }
