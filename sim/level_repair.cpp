@@ -1,0 +1,170 @@
+// The repair of Levels: what a resource does when its level may have changed.
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "model/error.hpp"
+#include "sim/levels.hpp"
+
+namespace isthmus::sim {
+
+/// The level that fits what the resource owns at present: never above the right one.
+std::uint64_t Levels::candidate(std::uint32_t index) const {
+  const Resource& resource = resources_[index];
+  if (resource.left < 0) {
+    const Progress& progress = progress_[index];
+    return static_cast<std::uint64_t>(std::min<Uint128>(progress.capacity / progress.whole_load, highest));
+  }
+  if (resource.load == 0) return unlimited;
+  // Rounding down twice is rounding down once, and most loads are multiples of 2^20.
+  const int shift = std::countr_zero(resource.load);
+  const std::uint64_t load = resource.load >> shift;
+  const Uint128 left = static_cast<Uint128>(resource.left) >> shift;
+  if (left >> 64U == 0) return std::min(static_cast<std::uint64_t>(left) / load, highest);
+  return static_cast<std::uint64_t>(std::min<Uint128>(left / load, highest));
+}
+
+/// Moves a class to another owner, with its mark.
+void Levels::move(std::uint32_t flow_class, std::uint32_t to) {
+  Route& route = routes_[flow_class];
+  const std::uint32_t from = route.owner;
+  const std::uint32_t old_owner = links_[from].resource, new_owner = links_[to].resource;
+  touch(old_owner);
+  touch(new_owner);
+  const Uint128 shift = progress_[new_owner].service - progress_[old_owner].service;
+  const Uint128 mark = marks_[links_[from].slot] + shift;
+  route.entered += shift;
+  Resource &before = resources_[old_owner], &after = resources_[new_owner];
+  const auto old_level = static_cast<std::int64_t>(posted(before));
+  const auto new_level = static_cast<std::int64_t>(posted(after));
+  const std::uint64_t old_load = links_[from].weight * route.flows;
+  const std::uint64_t new_load = links_[to].weight * route.flows;
+  before.load -= old_load;
+  before.left -= Int128{new_level} * static_cast<std::int64_t>(old_load);
+  if (after.level != unlimited) before.frozen_bound = std::max(before.frozen_bound, after.level);
+  after.load += new_load;
+  after.left += Int128{old_level} * static_cast<std::int64_t>(new_load);
+  disown(from);
+  own(to, mark);
+  route.owner = to;
+  if (route.end - route.first > 2) load_elsewhere(route, from, new_level - old_level, after.level);
+  wait(old_owner);
+  wait(new_owner);
+}
+
+/// Takes the frozen classes over whose owners are above `level`.
+bool Levels::take_higher(std::uint32_t index, std::uint64_t level) {
+  Resource& resource = resources_[index];
+  bool taken = false;
+  std::uint64_t bound = 0;
+  for (std::uint32_t slot = resource.first + resource.owned; slot < resource.first + resource.entries; ++slot) {
+    const Entry& entry = entries_[slot];
+    const std::uint32_t flow_class = links_[entry.usage].flow_class;
+    const std::uint32_t owner =
+        entry.other != several ? entry.other : links_[routes_[flow_class].owner].resource;
+    const std::uint64_t other = resources_[owner].level;
+    if (other <= level) {
+      bound = std::max(bound, other);
+      continue;
+    }
+    move(flow_class, entry.usage);  // swaps a frozen one that has been seen into this slot
+    taken = true;
+  }
+  resource.frozen_bound = bound;
+  return taken;
+}
+
+/// Gives the owned classes away that have a resource below `level`.
+bool Levels::give_lower(std::uint32_t index, std::uint64_t level) {
+  const Resource& resource = resources_[index];
+  bool given = false;
+  for (std::uint32_t i = resource.owned; i-- > 0;) {
+    const Entry& entry = entries_[resource.first + i];
+    std::uint32_t best = entry.usage;
+    std::uint64_t least = level;
+    const Route& route = routes_[links_[entry.usage].flow_class];
+    for (std::uint32_t u = route.first; u < route.end; ++u) {
+      const std::uint64_t other = resources_[links_[u].resource].level;
+      if (u == entry.usage || other >= least) continue;
+      least = other;
+      best = u;
+    }
+    if (best == entry.usage) continue;
+    move(links_[entry.usage].flow_class, best);
+    given = true;
+  }
+  return given;
+}
+
+/// Splits the classes again at a level that fell: Newton's method from below.
+std::uint64_t Levels::exchange(std::uint32_t index, std::uint64_t level) {
+  Resource& resource = resources_[index];
+  resource.waiting = true;  // it is at work: moves need not put it in the order
+  while (level < resource.frozen_bound || resource.left < 0) {
+    if (!take_higher(index, level)) break;
+    level = candidate(index);
+    if (give_lower(index, level)) level = candidate(index);
+  }
+  resource.waiting = false;
+  return level;
+}
+
+/// Tells the other resources of owned classes that these run at another level now.
+void Levels::post(std::uint32_t index, std::uint64_t level, std::int64_t change) {
+  const Resource& resource = resources_[index];
+  bool lower = false;
+  const auto tell = [&](std::uint32_t other, std::uint64_t load) {
+    Resource& told = resources_[other];
+    told.left -= Int128{change} * static_cast<std::int64_t>(load);
+    told.frozen_bound = std::max(told.frozen_bound, level);
+    lower |= told.level < level;
+    if (told.waiting || (told.level == unlimited && told.left >= 0)) return;
+    told.waiting = true;
+    order_.add(other, told.level);
+  };
+  for (std::uint32_t slot = resource.first; slot < resource.first + resource.owned; ++slot) {
+    const Entry& entry = entries_[slot];
+    if (entry.other != several) {
+      tell(entry.other, entry.load);
+      continue;
+    }
+    const Route& route = routes_[links_[entry.usage].flow_class];
+    for (std::uint32_t u = route.first; u < route.end; ++u) {
+      if (u != entry.usage) tell(links_[u].resource, links_[u].weight * route.flows);
+    }
+  }
+  if (lower) give_lower(index, level);
+}
+
+void Levels::commit(std::uint32_t index) {
+  Resource& resource = resources_[index];
+  const std::uint64_t old = resource.level;
+  std::uint64_t level = candidate(index);
+  if (level == old && resource.left >= 0) return;
+  if (resource.left < 0 || (level < old && level < resource.frozen_bound)) level = exchange(index, level);
+  if (level == old) return;
+  touch(index);
+  const std::uint64_t was = posted(resource);
+  resource.level = level;
+  if (resource.owned == 0) return;
+  post(index, level, static_cast<std::int64_t>(level) - static_cast<std::int64_t>(was));
+}
+
+void Levels::repair() {
+  const std::uint64_t patience = commits_ + 64 + 16 * std::uint64_t{resources_.size()};
+  const std::uint64_t end = patience + 1000 * std::uint64_t{resources_.size()};
+  while (!order_.empty()) {
+    const std::uint32_t index = order_.pop();
+    resources_[index].waiting = false;
+    commit(index);
+    if (++commits_ == patience) order_.strict(true);  // then each level is final once it is the lowest
+    ISTHMUS_ASSERT(commits_ < end, "levels do not settle");
+  }
+  order_.strict(false);
+  for (const std::uint32_t index : touched_) find_key(index);
+  touched_.clear();
+}
+
+}  // namespace isthmus::sim
