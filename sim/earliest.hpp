@@ -86,8 +86,9 @@ class Earliest {
         areas_[area] = {block.least, false};
         return;
       }
-      const auto begin = keys_.begin() + static_cast<std::ptrdiff_t>(at * width);
-      block = {*std::min_element(begin, begin + width), false};
+      std::int64_t least = never;
+      for (std::size_t k = at * width; k < (at + 1) * width; ++k) least = std::min(least, keys_[k]);
+      block = {least, false};
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -25,14 +26,13 @@ std::uint32_t Fluid::add_resource(std::int64_t capacity) {
 std::uint32_t Fluid::add_class(const std::vector<Usage>& usages, const Sharing& sharing) {
   ISTHMUS_ASSERT(!usages.empty() || sharing.cap, "a class without usages would end at once");
   ISTHMUS_ASSERT(sharing.priority > 0 && !prepared_, "priority {}", sharing.priority);
-  std::vector<Levels::Load> loads;
   for (const Usage& usage : usages) {
-    loads.push_back({usage.resource, std::uint64_t{usage.weight} * sharing.priority});
+    loads_.push_back({usage.resource, std::uint64_t{usage.weight} * sharing.priority});
   }
   std::uint64_t cap = Levels::unlimited;
   if (sharing.cap) cap = (static_cast<std::uint64_t>(*sharing.cap) << rate_bits) / sharing.priority;
   caps_.push_back(cap);
-  loads_.insert(loads_.end(), loads.begin(), loads.end());
+  const std::span<const Levels::Load> loads = std::span(loads_).subspan(first_load_.back());
   first_load_.push_back(static_cast<std::uint32_t>(loads_.size()));
   classes_.emplace_back();
   classes_.back().priority = sharing.priority;

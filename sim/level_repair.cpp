@@ -81,18 +81,12 @@ bool Levels::give_lower(std::uint32_t index, std::uint64_t level) {
   const Resource& resource = resources_[index];
   bool given = false;
   for (std::uint32_t i = resource.owned; i-- > 0;) {
-    const Entry& entry = entries_[resource.first + i];
-    std::uint32_t best = entry.usage;
-    std::uint64_t least = level;
-    const Route& route = routes_[links_[entry.usage].flow_class];
-    for (std::uint32_t u = route.first; u < route.end; ++u) {
-      const std::uint64_t other = resources_[links_[u].resource].level;
-      if (u == entry.usage || other >= least) continue;
-      least = other;
-      best = u;
-    }
-    if (best == entry.usage) continue;
-    move(links_[entry.usage].flow_class, best);
+    const Entry entry = entries_[resource.first + i];
+    if (entry.other != several && resources_[entry.other].level >= level) continue;
+    const std::uint32_t flow_class = links_[entry.usage].flow_class;
+    const std::uint32_t to = lowest(routes_[flow_class]);
+    if (resources_[links_[to].resource].level >= level || to == entry.usage) continue;
+    move(flow_class, to);
     given = true;
   }
   return given;
@@ -113,28 +107,35 @@ std::uint64_t Levels::exchange(std::uint32_t index, std::uint64_t level) {
 
 /// Tells the other resources of owned classes that these run at another level now.
 void Levels::post(std::uint32_t index, std::uint64_t level, std::int64_t change) {
-  const Resource& resource = resources_[index];
+  Resource* const resources = resources_.data();
+  std::uint32_t* const marked = marked_.data();
+  std::size_t count = 0;
   bool lower = false;
-  const auto tell = [&](std::uint32_t other, std::uint64_t load) {
-    Resource& told = resources_[other];
-    told.left -= Int128{change} * static_cast<std::int64_t>(load);
+  // Written without branches on what the other resource looks like: those are unpredictable.
+  const auto tell = [=](std::uint32_t other, std::uint64_t load, std::size_t& end, bool& below) {
+    Resource& told = resources[other];
+    const Int128 left = told.left - Int128{change} * static_cast<std::int64_t>(load);
+    told.left = left;
     told.frozen_bound = std::max(told.frozen_bound, level);
-    lower |= told.level < level;
-    if (told.waiting || (told.level == unlimited && told.left >= 0)) return;
-    told.waiting = true;
-    order_.add(other, told.level);
+    below |= told.level < level;
+    const bool limits = (told.level != unlimited) | (left < 0);
+    const bool mark = limits & !told.waiting;
+    told.waiting |= mark;
+    marked[end] = other;
+    end += mark ? 1 : 0;
   };
-  for (std::uint32_t slot = resource.first; slot < resource.first + resource.owned; ++slot) {
-    const Entry& entry = entries_[slot];
-    if (entry.other != several) {
-      tell(entry.other, entry.load);
+  const Entry* entry = entries_.data() + resources[index].first;
+  for (const Entry* const end = entry + resources[index].owned; entry != end; ++entry) {
+    if (entry->other != several) {
+      tell(entry->other, entry->load, count, lower);
       continue;
     }
-    const Route& route = routes_[links_[entry.usage].flow_class];
+    const Route& route = routes_[links_[entry->usage].flow_class];
     for (std::uint32_t u = route.first; u < route.end; ++u) {
-      if (u != entry.usage) tell(links_[u].resource, links_[u].weight * route.flows);
+      if (u != entry->usage) tell(links_[u].resource, links_[u].weight * route.flows, count, lower);
     }
   }
+  for (std::size_t m = 0; m < count; ++m) order_.add(marked[m], resources[marked[m]].level);
   if (lower) give_lower(index, level);
 }
 

@@ -16,7 +16,7 @@ std::uint32_t Levels::add_resource(Uint128 capacity) {
   return static_cast<std::uint32_t>(resources_.size() - 1);
 }
 
-std::uint32_t Levels::add_class(const std::vector<Load>& loads, std::uint64_t cap) {
+std::uint32_t Levels::add_class(std::span<const Load> loads, std::uint64_t cap) {
   const auto index = static_cast<std::uint32_t>(routes_.size());
   routes_.emplace_back();
   routes_.back().cap = cap;
@@ -61,27 +61,10 @@ void Levels::prepare() {
     }
   }
   for (Resource& resource : resources_) resource.entries = 0;
+  marked_.resize(resources_.size() + 1);
   order_.resize(resources_.size());
   keys_.resize(resources_.size());
   prepared_ = true;
-}
-
-void Levels::wait(std::uint32_t index) {
-  Resource& resource = resources_[index];
-  if (resource.waiting) return;
-  resource.waiting = true;
-  order_.add(index, resource.level);
-}
-
-/// Brings the service up to now; the key is found again when levels are repaired.
-void Levels::touch(std::uint32_t index) {
-  Resource& resource = resources_[index];
-  if (resource.touched) return;
-  resource.touched = true;
-  touched_.push_back(index);
-  Progress& progress = progress_[index];
-  progress.service += Uint128(posted(resource)) * Uint128((now_ - progress.settled).value);
-  progress.settled = now_;
 }
 
 void Levels::swap_entries(std::uint32_t a, std::uint32_t b) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "model/units.hpp"
@@ -30,7 +31,7 @@ class Levels {
 
   std::uint32_t add_resource(Uint128 capacity);
   /// `cap` is a level that no flow of the class exceeds.
-  std::uint32_t add_class(const std::vector<Load>& loads, std::uint64_t cap);
+  std::uint32_t add_class(std::span<const Load> loads, std::uint64_t cap);
   /// After the last resource and class, before the first flow.
   void prepare();
 
@@ -116,12 +117,30 @@ class Levels {
   std::vector<Uint128> marks_;      // by entry, of owned ones
   std::vector<Route> routes_;       // by class
   std::vector<RouteLink> links_;    // by class: usages
-  std::vector<std::uint32_t> touched_;
+  std::vector<std::uint32_t> touched_, marked_;
   LevelOrder order_;
   Earliest keys_;
   Instant now_;
   std::uint64_t commits_ = 0;
   bool prepared_ = false;
 };
+
+inline void Levels::wait(std::uint32_t index) {
+  Resource& resource = resources_[index];
+  if (resource.waiting) return;
+  resource.waiting = true;
+  order_.add(index, resource.level);
+}
+
+/// Brings the service up to now; the key is found again when levels are repaired.
+inline void Levels::touch(std::uint32_t index) {
+  Resource& resource = resources_[index];
+  if (resource.touched) return;
+  resource.touched = true;
+  touched_.push_back(index);
+  Progress& progress = progress_[index];
+  progress.service += Uint128(posted(resource)) * Uint128((now_ - progress.settled).value);
+  progress.settled = now_;
+}
 
 }  // namespace isthmus::sim
