@@ -132,8 +132,8 @@ void Fluid::finish_flows(std::uint32_t index, std::vector<std::uint32_t>& ended)
 }
 
 std::int64_t Fluid::rate(std::uint32_t flow_class) const {
-  return static_cast<std::int64_t>(
-      (Uint128(levels_.rate(flow_class)) * classes_[flow_class].priority) >> rate_bits);
+  return static_cast<std::int64_t>((Uint128(levels_.rate(flow_class)) * classes_[flow_class].priority) >>
+                                   rate_bits);
 }
 
 Allocation Fluid::allocation() const {

@@ -88,8 +88,8 @@ class Fluid {
   std::vector<std::int64_t> capacities_;  // by resource
   std::vector<Levels::Load> loads_;       // by class: of one flow
   std::vector<std::uint32_t> first_load_{0};
-  std::vector<std::uint64_t> caps_;            // by class
-  std::vector<std::uint32_t> empty_;           // tags of flows without bytes that started now
+  std::vector<std::uint64_t> caps_;             // by class
+  std::vector<std::uint32_t> empty_;            // tags of flows without bytes that started now
   std::vector<std::uint32_t> due_, recounted_;  // classes
   std::vector<char> is_recounted_;
   std::size_t active_ = 0;

@@ -59,7 +59,8 @@ bool Levels::take_higher(std::uint32_t index, std::uint64_t level) {
   Resource& resource = resources_[index];
   bool taken = false;
   std::uint64_t bound = 0;
-  for (std::uint32_t slot = resource.first + resource.owned; slot < resource.first + resource.entries; ++slot) {
+  for (std::uint32_t slot = resource.first + resource.owned; slot < resource.first + resource.entries;
+       ++slot) {
     const Entry& entry = entries_[slot];
     const std::uint32_t flow_class = links_[entry.usage].flow_class;
     const std::uint32_t owner =

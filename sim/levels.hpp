@@ -73,8 +73,8 @@ class Levels {
     Instant settled;
     bool first_known = false;
   };
-  struct Entry {                // a class on a resource
-    std::uint32_t other = 0;    // the other resource of its route; `several` if it has more than one
+  struct Entry {              // a class on a resource
+    std::uint32_t other = 0;  // the other resource of its route; `several` if it has more than one
     std::uint32_t usage = 0;
     std::uint64_t load = 0;  // on the other resource
   };
