@@ -44,33 +44,27 @@ void Levels::prepare() {
   for (Resource& resource : resources_) {
     resource.first = next;
     next += resource.entries;
-    resource.entries = 0;
+    resource.entries = 0;  // of classes without flows
   }
   entries_.resize(next);
   marks_.resize(next);
   for (const Route& route : routes_) {
-    const std::uint32_t count = route.end - route.first;
     for (std::uint32_t u = route.first; u < route.end; ++u) {
-      Resource& resource = resources_[links_[u].resource];
-      links_[u].slot = resource.first + resource.entries++;
-      Entry& entry = entries_[links_[u].slot];
-      entry.usage = u;
-      entry.other = several;
-      if (count == 1) entry.other = nowhere;
-      if (count == 2) entry.other = links_[route.first + route.end - 1 - u].resource;
+      links_[u].other = several;
+      if (route.end - route.first == 1) links_[u].other = nowhere;
+      if (route.end - route.first == 2) links_[u].other = links_[route.first + route.end - 1 - u].resource;
     }
   }
-  for (Resource& resource : resources_) resource.entries = 0;
   marked_.resize(resources_.size() + 1);
   order_.resize(resources_.size());
   keys_.resize(resources_.size());
   prepared_ = true;
 }
 
+/// Marks stay where they are.
 void Levels::swap_entries(std::uint32_t a, std::uint32_t b) {
   if (a == b) return;
   std::swap(entries_[a], entries_[b]);
-  std::swap(marks_[a], marks_[b]);
   links_[entries_[a].usage].slot = a;
   links_[entries_[b].usage].slot = b;
 }
@@ -94,8 +88,9 @@ void Levels::disown(std::uint32_t usage) {
   Resource& resource = resources_[link.resource];
   Progress& progress = progress_[link.resource];
   if (marks_[link.slot] == progress.first_mark) progress.first_known = false;
-  --resource.owned;
-  swap_entries(link.slot, resource.first + resource.owned);
+  const std::uint32_t last = resource.first + --resource.owned;
+  marks_[link.slot] = marks_[last];
+  swap_entries(link.slot, last);
 }
 
 std::uint32_t Levels::lowest(const Route& route) const {
@@ -106,13 +101,25 @@ std::uint32_t Levels::lowest(const Route& route) const {
   return best;
 }
 
-void Levels::set_loads(const Route& route) {
-  for (std::uint32_t u = route.first; u < route.end; ++u) {
-    Entry& entry = entries_[links_[u].slot];
-    if (route.end - route.first == 2) {
-      entry.load = links_[route.first + route.end - 1 - u].weight * route.flows;
-    }
-  }
+std::uint64_t Levels::load_on_other(const Route& route, std::uint32_t usage) const {
+  return route.end - route.first == 2 ? links_[route.first + route.end - 1 - usage].weight * route.flows : 0;
+}
+
+/// As a frozen one.
+void Levels::append(const Route& route, std::uint32_t usage) {
+  RouteLink& link = links_[usage];
+  Resource& resource = resources_[link.resource];
+  link.slot = resource.first + resource.entries++;
+  entries_[link.slot] = {link.other, usage, load_on_other(route, usage)};
+}
+
+/// Takes a frozen one out.
+void Levels::remove(std::uint32_t usage) {
+  const RouteLink& link = links_[usage];
+  Resource& resource = resources_[link.resource];
+  const Entry& last = entries_[resource.first + --resource.entries];
+  entries_[link.slot] = last;
+  links_[last.usage].slot = link.slot;
 }
 
 /// What the resources of a route other than the owner's carry at the owner's level: more by `change`.
@@ -131,11 +138,8 @@ void Levels::enter(std::uint32_t flow_class, Uint128 mark) {
   Route& route = routes_[flow_class];
   route.flows = 1;
   route.owner = lowest(route);
-  set_loads(route);
   for (std::uint32_t u = route.first; u < route.end; ++u) {
-    Resource& resource = resources_[links_[u].resource];
-    swap_entries(links_[u].slot, resource.first + resource.entries);
-    ++resource.entries;
+    append(route, u);
     progress_[links_[u].resource].whole_load += links_[u].weight;
   }
   const std::uint32_t owner = links_[route.owner].resource;
@@ -159,7 +163,9 @@ void Levels::recount(std::uint32_t flow_class, std::uint32_t flows) {
   }
   resources_[owner].load += links_[route.owner].weight * (std::uint64_t{flows} - route.flows);
   route.flows = flows;
-  set_loads(route);
+  for (std::uint32_t u = route.first; u < route.end; ++u) {
+    entries_[links_[u].slot].load = load_on_other(route, u);
+  }
   load_elsewhere(route, route.owner, level, unlimited);
   wait(owner);
 }
@@ -184,9 +190,7 @@ void Levels::leave(std::uint32_t flow_class) {
   disown(route.owner);
   wait(owner);
   for (std::uint32_t u = route.first; u < route.end; ++u) {
-    Resource& resource = resources_[links_[u].resource];
-    --resource.entries;
-    swap_entries(links_[u].slot, resource.first + resource.entries);
+    remove(u);
     progress_[links_[u].resource].whole_load -= links_[u].weight * route.flows;
   }
   route.flows = 0;

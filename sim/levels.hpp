@@ -60,7 +60,7 @@ class Levels {
     std::uint64_t level = unlimited;
     std::uint64_t load = 0;
     std::uint64_t frozen_bound = 0;  // no owner of a class frozen here is higher, but for unlimited ones
-    std::uint32_t first = 0;         // of its entries: owned, then frozen, then those without flows
+    std::uint32_t first = 0;         // of its entries: owned, then frozen
     std::uint32_t owned = 0, entries = 0;
     bool waiting = false;  // in order_, or to be kept out of it
     bool touched = false;
@@ -81,7 +81,8 @@ class Levels {
   struct RouteLink {
     std::uint64_t weight = 0;
     std::uint32_t resource = 0, flow_class = 0;
-    std::uint32_t slot = 0;  // of its entry
+    std::uint32_t slot = 0;   // of its entry
+    std::uint32_t other = 0;  // see Entry
   };
   struct Route {
     Uint128 entered = 0;  // the owner's service when the class entered, were it the owner all the time
@@ -105,7 +106,9 @@ class Levels {
   std::uint32_t lowest(const Route& route) const;
   void own(std::uint32_t usage, Uint128 mark);
   void disown(std::uint32_t usage);
-  void set_loads(const Route& route);
+  std::uint64_t load_on_other(const Route& route, std::uint32_t usage) const;
+  void append(const Route& route, std::uint32_t usage);
+  void remove(std::uint32_t usage);
   void swap_entries(std::uint32_t a, std::uint32_t b);
   void wait(std::uint32_t index);
   void touch(std::uint32_t index);

@@ -40,15 +40,15 @@ void for_each_rank(const Operations& operations, const Operation& operation, Vis
 
 }  // namespace
 
-Queues::Queues(const Operations& operations) : left_(operations.list.size()) {
+QueuePlan::QueuePlan(const Operations& operations) {
   build_slots(operations);
   build_dependents(operations);
 }
 
-void Queues::build_slots(const Operations& operations) {
+void QueuePlan::build_slots(const Operations& operations) {
   const std::size_t lanes = operations.lanes.size();
   std::vector<std::uint32_t> latest;  // by rank x lane: its last slot
-  std::vector<std::vector<std::uint32_t>> slots_by_node;
+  std::vector<std::vector<std::uint32_t>> slots_by_queue;
   std::vector<std::uint32_t> group_of_slot;
   first_slot_.assign(operations.list.size() + 1, 0);
   waits_.assign(operations.list.size(), 0);
@@ -64,11 +64,11 @@ void Queues::build_slots(const Operations& operations) {
       const std::size_t node = rank.index() * lanes + operation.lane.index();
       if (node >= latest.size()) {
         latest.resize(node + 1, unset);
-        slots_by_node.resize(node + 1);
+        slots_by_queue.resize(node + 1);
       }
       if (latest[node] == unset || group_of_slot[latest[node]] != operation.group) {
         latest[node] = static_cast<std::uint32_t>(slots_.size());
-        slots_by_node[node].push_back(latest[node]);
+        slots_by_queue[node].push_back(latest[node]);
         slots_.emplace_back();
         group_of_slot.push_back(operation.group);
       }
@@ -76,17 +76,23 @@ void Queues::build_slots(const Operations& operations) {
       slots_of_[at++] = latest[node];
     });
   }
-  // Number the slots queue by queue, so that a queue's slots are consecutive.
+  order_slots(operations, slots_by_queue);
+  list_members();
+}
+
+/// Numbers the slots queue by queue, so that a queue's slots are consecutive.
+void QueuePlan::order_slots(const Operations& operations,
+                            const std::vector<std::vector<std::uint32_t>>& by_queue) {
   std::vector<Slot> ordered;
   ordered.reserve(slots_.size());
   std::vector<std::uint32_t> renumbered(slots_.size());
-  for (std::size_t node = 0; node < slots_by_node.size(); ++node) {
-    if (slots_by_node[node].empty()) continue;
+  for (std::size_t q = 0; q < by_queue.size(); ++q) {
+    if (by_queue[q].empty()) continue;
     Queue queue;
     queue.first = static_cast<std::uint32_t>(ordered.size());
-    queue.count = static_cast<std::uint32_t>(slots_by_node[node].size());
-    queue.window = operations.lanes[node % lanes].window;
-    for (const std::uint32_t slot : slots_by_node[node]) {
+    queue.count = static_cast<std::uint32_t>(by_queue[q].size());
+    queue.window = operations.lanes[q % operations.lanes.size()].window;
+    for (const std::uint32_t slot : by_queue[q]) {
       renumbered[slot] = static_cast<std::uint32_t>(ordered.size());
       ordered.push_back(slots_[slot]);
       ordered.back().queue = static_cast<std::uint32_t>(queues_.size());
@@ -95,23 +101,27 @@ void Queues::build_slots(const Operations& operations) {
   }
   slots_ = std::move(ordered);
   for (std::uint32_t& slot : slots_of_) slot = renumbered[slot];
+}
+
+void QueuePlan::list_members() {
   std::uint32_t next = 0;
   for (Slot& slot : slots_) {
     slot.first = next;
     next += slot.count;
   }
   members_.resize(next);
-  group_size_.assign(operations.list.size(), 0);
-  for (std::uint32_t i = 0; i < operations.list.size(); ++i) {
+  std::vector<std::uint32_t> listed(slots_.size(), 0);
+  group_size_.assign(waits_.size(), 0);
+  for (std::uint32_t i = 0; i < group_size_.size(); ++i) {
     for (std::uint32_t s = first_slot_[i]; s < first_slot_[i + 1]; ++s) {
-      Slot& slot = slots_[slots_of_[s]];
-      members_[slot.first + slot.left++] = i;
+      const Slot& slot = slots_[slots_of_[s]];
+      members_[slot.first + listed[slots_of_[s]]++] = i;
       group_size_[i] = std::max(group_size_[i], slot.count);
     }
   }
 }
 
-void Queues::build_dependents(const Operations& operations) {
+void QueuePlan::build_dependents(const Operations& operations) {
   first_dependent_.assign(operations.list.size() + 1, 0);
   for (const std::uint32_t before : operations.after) ++first_dependent_[before + 1];
   for (std::size_t i = 0; i < operations.list.size(); ++i) first_dependent_[i + 1] += first_dependent_[i];
@@ -125,32 +135,42 @@ void Queues::build_dependents(const Operations& operations) {
   }
 }
 
+Queues::Queues(const QueuePlan& plan)
+    : plan_(plan), fronts_(plan.queues_.size()), waits_(plan.waits_), left_(plan.waits_.size()) {
+  left_in_slot_.reserve(plan.slots_.size());
+  for (const QueuePlan::Slot& slot : plan.slots_) left_in_slot_.push_back(slot.count);
+}
+
 void Queues::met(std::uint32_t operation, std::vector<std::uint32_t>& ready) {
   if (--waits_[operation] == 0) ready.push_back(operation);
 }
 
-void Queues::open(Queue& queue, std::vector<std::uint32_t>& ready) {
-  while (queue.opened < queue.count && queue.opened < queue.done + queue.window) {
-    const Slot& slot = slots_[queue.first + queue.opened++];
-    for (std::uint32_t m = slot.first; m < slot.first + slot.count; ++m) met(members_[m], ready);
+void Queues::open(std::uint32_t queue, std::vector<std::uint32_t>& ready) {
+  const QueuePlan::Queue& shape = plan_.queues_[queue];
+  Front& front = fronts_[queue];
+  while (front.opened < shape.count && front.opened < front.done + shape.window) {
+    const QueuePlan::Slot& slot = plan_.slots_[shape.first + front.opened++];
+    for (std::uint32_t m = slot.first; m < slot.first + slot.count; ++m) met(plan_.members_[m], ready);
   }
 }
 
 void Queues::begin(std::vector<std::uint32_t>& ready) {
-  for (Queue& queue : queues_) open(queue, ready);
+  for (std::uint32_t q = 0; q < fronts_.size(); ++q) open(q, ready);
 }
 
 void Queues::complete(std::uint32_t operation, std::vector<std::uint32_t>& ready) {
   --left_;
-  for (std::uint32_t s = first_slot_[operation]; s < first_slot_[operation + 1]; ++s) {
-    Slot& slot = slots_[slots_of_[s]];
-    if (--slot.left > 0) continue;
-    Queue& queue = queues_[slot.queue];
-    while (queue.done < queue.count && slots_[queue.first + queue.done].left == 0) ++queue.done;
+  for (std::uint32_t s = plan_.first_slot_[operation]; s < plan_.first_slot_[operation + 1]; ++s) {
+    const std::uint32_t slot = plan_.slots_of_[s];
+    if (--left_in_slot_[slot] > 0) continue;
+    const std::uint32_t queue = plan_.slots_[slot].queue;
+    const QueuePlan::Queue& shape = plan_.queues_[queue];
+    Front& front = fronts_[queue];
+    while (front.done < shape.count && left_in_slot_[shape.first + front.done] == 0) ++front.done;
     open(queue, ready);
   }
-  for (std::uint32_t d = first_dependent_[operation]; d < first_dependent_[operation + 1]; ++d) {
-    met(dependents_[d], ready);
+  for (std::uint32_t d = plan_.first_dependent_[operation]; d < plan_.first_dependent_[operation + 1]; ++d) {
+    met(plan_.dependents_[d], ready);
   }
 }
 

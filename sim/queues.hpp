@@ -11,34 +11,29 @@
 
 namespace isthmus::sim {
 
-class Queues {
+/// What of it no run changes: who waits for whom.
+class QueuePlan {
  public:
-  explicit Queues(const Operations& operations);
+  explicit QueuePlan(const Operations& operations);
 
-  /// Opens the first groups; appends the operations that are ready at the start.
-  void begin(std::vector<std::uint32_t>& ready);
-  /// An operation is complete; appends the operations that this makes ready.
-  void complete(std::uint32_t operation, std::vector<std::uint32_t>& ready);
   /// Operations in the same group of the busiest rank that takes part in this one.
   std::uint32_t group_size(std::uint32_t operation) const { return group_size_[operation]; }
-  std::size_t waiting() const { return left_; }
 
  private:
+  friend class Queues;
   struct Slot {                          // one group of one rank on one lane
     std::uint32_t first = 0, count = 0;  // its operations, in members_
-    std::uint32_t left = 0;              // of them, not complete
     std::uint32_t queue = 0;
   };
   struct Queue {                         // one rank on one lane
     std::uint32_t first = 0, count = 0;  // its slots
-    std::uint32_t done = 0, opened = 0;  // leading slots that are complete; slots that are open
     std::uint32_t window = 1;
   };
 
   void build_slots(const Operations& operations);
+  void order_slots(const Operations& operations, const std::vector<std::vector<std::uint32_t>>& by_queue);
+  void list_members();
   void build_dependents(const Operations& operations);
-  void open(Queue& queue, std::vector<std::uint32_t>& ready);
-  void met(std::uint32_t operation, std::vector<std::uint32_t>& ready);
 
   std::vector<Slot> slots_;
   std::vector<Queue> queues_;
@@ -46,6 +41,31 @@ class Queues {
   std::vector<std::uint32_t> first_slot_, slots_of_;         // by operation
   std::vector<std::uint32_t> first_dependent_, dependents_;  // by operation
   std::vector<std::uint32_t> waits_, group_size_;
+};
+
+class Queues {
+ public:
+  /// The plan must outlive it.
+  explicit Queues(const QueuePlan& plan);
+
+  /// Opens the first groups; appends the operations that are ready at the start.
+  void begin(std::vector<std::uint32_t>& ready);
+  /// An operation is complete; appends the operations that this makes ready.
+  void complete(std::uint32_t operation, std::vector<std::uint32_t>& ready);
+  std::size_t waiting() const { return left_; }
+
+ private:
+  struct Front {                         // of a queue
+    std::uint32_t done = 0, opened = 0;  // leading slots that are complete; slots that are open
+  };
+
+  void open(std::uint32_t queue, std::vector<std::uint32_t>& ready);
+  void met(std::uint32_t operation, std::vector<std::uint32_t>& ready);
+
+  const QueuePlan& plan_;
+  std::vector<std::uint32_t> left_in_slot_;  // operations that are not complete
+  std::vector<Front> fronts_;                // by queue
+  std::vector<std::uint32_t> waits_;         // by operation
   std::size_t left_ = 0;
 };
 

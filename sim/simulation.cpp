@@ -15,10 +15,12 @@ namespace {
 
 class Run {
  public:
-  Run(const Operations& operations, const Calibration& calibration, Flows& flows, Queues queues)
+  Run(const Operations& operations, const Calibration& calibration, Flows& flows, const QueuePlan& plan)
       : flows_(flows),
-        queues_(std::move(queues)),
+        plan_(plan),
+        queues_(plan),
         phase_(operations.list.size(), 0),
+        later_(operations.list.size()),
         enqueue_{std::llround(calibration.enqueue_time.value * 1e12)} {
     timeline_.spans.resize(operations.list.size());
   }
@@ -32,6 +34,11 @@ class Run {
   }
 
  private:
+  static constexpr std::uint32_t no_operation = 0xFFFFFFFF;
+  struct Timer {  // a list of operations
+    std::uint32_t first = no_operation, last = no_operation;
+  };
+
   bool next_instant(Instant& when) {
     const bool ends = flows_.fluid.next_end(when);
     if (timers_.empty()) return ends;
@@ -46,9 +53,10 @@ class Run {
     flows_.fluid.advance(when, ended_);
     for (const std::uint32_t operation : ended_) next_phase(operation);
     while (!timers_.empty() && timers_.begin()->first == when) {
-      const std::vector<std::uint32_t> begins = std::move(timers_.begin()->second);
+      std::uint32_t operation = timers_.begin()->second.first;
       timers_.erase(timers_.begin());
-      for (const std::uint32_t operation : begins) next_phase(operation);
+      latest_ = timers_.end();
+      for (; operation != no_operation; operation = later_[operation]) next_phase(operation);
     }
     flows_.fluid.solve();
   }
@@ -56,8 +64,19 @@ class Run {
   void make_ready(std::uint32_t operation, std::uint32_t cause) {
     timeline_.spans[operation].ready = now_;
     timeline_.spans[operation].cause = cause;
-    const Duration delay = flows_.demands[operation].delay + enqueue_ * queues_.group_size(operation);
-    timers_[now_ + delay].push_back(operation);
+    const Duration delay = flows_.demands[operation].delay + enqueue_ * plan_.group_size(operation);
+    const Instant when = now_ + delay;
+    later_[operation] = no_operation;
+    if (latest_ != timers_.end() && latest_->first == when) {
+      later_[latest_->second.last] = operation;
+      latest_->second.last = operation;
+      return;
+    }
+    const auto [timer, is_new] = timers_.try_emplace(when, Timer{operation, operation});
+    latest_ = timer;
+    if (is_new) return;
+    later_[timer->second.last] = operation;
+    timer->second.last = operation;
   }
 
   void next_phase(std::uint32_t operation) {
@@ -80,10 +99,13 @@ class Run {
   }
 
   Flows& flows_;
+  const QueuePlan& plan_;
   Queues queues_;
   Timeline timeline_;
-  std::vector<std::uint8_t> phase_;                       // the next phase of each operation
-  std::map<Instant, std::vector<std::uint32_t>> timers_;  // operations whose first phase begins at an instant
+  std::vector<std::uint8_t> phase_;  // the next phase of each operation
+  std::map<Instant, Timer> timers_;  // operations whose first phase begins at an instant
+  std::map<Instant, Timer>::iterator latest_ = timers_.end();
+  std::vector<std::uint32_t> later_;  // by operation: the next one of its timer
   std::vector<std::uint32_t> ended_, ready_;
   Duration enqueue_;
   Instant now_;
@@ -95,12 +117,12 @@ struct Simulator::Prepared {
   const Refit& refit;
   const Operations& operations;
   Routes routes;
-  Queues queues;
+  QueuePlan queues;
 };
 
 Simulator::Simulator(const Refit& refit, const Operations& operations)
     : prepared_(std::make_unique<Prepared>(
-          Prepared{refit, operations, Routes(refit, operations), Queues(operations)})) {}
+          Prepared{refit, operations, Routes(refit, operations), QueuePlan(operations)})) {}
 
 Simulator::~Simulator() = default;
 
