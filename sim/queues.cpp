@@ -78,6 +78,7 @@ void QueuePlan::build_slots(const Operations& operations) {
   }
   order_slots(operations, slots_by_queue);
   list_members();
+  merge_equal_queues();
 }
 
 /// Numbers the slots queue by queue, so that a queue's slots are consecutive.
@@ -119,6 +120,58 @@ void QueuePlan::list_members() {
       group_size_[i] = std::max(group_size_[i], slot.count);
     }
   }
+}
+
+bool QueuePlan::equal(const Queue& a, const Queue& b) const {
+  if (a.count != b.count || a.window != b.window) return false;
+  for (std::uint32_t s = 0; s < a.count; ++s) {
+    const Slot &first = slots_[a.first + s], &second = slots_[b.first + s];
+    const auto begin = members_.begin() + first.first;
+    if (first.count != second.count ||
+        !std::equal(begin, begin + first.count, members_.begin() + second.first))
+      return false;
+  }
+  return true;
+}
+
+void QueuePlan::merge_equal_queues() {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> by_hash;  // (hash, queue)
+  for (std::uint32_t q = 0; q < queues_.size(); ++q) {
+    std::uint64_t hash = queues_[q].window;
+    const auto mix = [&hash](std::uint64_t word) {
+      hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
+      hash ^= hash >> 31U;
+    };
+    for (std::uint32_t s = 0; s < queues_[q].count; ++s) {
+      const Slot& slot = slots_[queues_[q].first + s];
+      mix(slot.count);
+      for (std::uint32_t m = slot.first; m < slot.first + slot.count; ++m) mix(members_[m]);
+    }
+    by_hash.emplace_back(hash, q);
+  }
+  std::sort(by_hash.begin(), by_hash.end());
+  std::vector<char> dropped(queues_.size(), 0);
+  for (std::size_t i = 1, kept = 0; i < by_hash.size(); ++i) {
+    const auto& [hash, queue] = by_hash[i];
+    if (hash == by_hash[kept].first && equal(queues_[queue], queues_[by_hash[kept].second])) {
+      dropped[queue] = 1;
+      queues_[queue].count = 0;
+    } else {
+      kept = i;
+    }
+  }
+  std::uint32_t next = 0, begin = 0;
+  for (std::size_t i = 0; i < waits_.size(); ++i) {
+    const std::uint32_t end = first_slot_[i + 1];
+    const std::uint32_t first = next;
+    for (std::uint32_t s = begin; s < end; ++s) {
+      if (dropped[slots_[slots_of_[s]].queue] == 0) slots_of_[next++] = slots_of_[s];
+    }
+    waits_[i] = next - first;
+    first_slot_[i + 1] = next;
+    begin = end;
+  }
+  slots_of_.resize(next);
 }
 
 void QueuePlan::build_dependents(const Operations& operations) {

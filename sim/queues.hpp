@@ -2,7 +2,8 @@
 // The execution rule of planner/plan.hpp as counters: for each rank and lane the groups it takes part in, in
 // order, of which at most `window` are open; for each operation how much it still waits for (ranks that have
 // not opened its group, dependencies that are not complete). Invariant: an operation becomes ready exactly
-// once, when its last condition is met.
+// once, when its last condition is met. Queues with the same operations in the same groups, as those of all
+// members of a communicator often are, open and complete together: one of them stands for all.
 
 #include <cstdint>
 #include <vector>
@@ -33,6 +34,8 @@ class QueuePlan {
   void build_slots(const Operations& operations);
   void order_slots(const Operations& operations, const std::vector<std::vector<std::uint32_t>>& by_queue);
   void list_members();
+  void merge_equal_queues();
+  bool equal(const Queue& a, const Queue& b) const;
   void build_dependents(const Operations& operations);
 
   std::vector<Slot> slots_;
