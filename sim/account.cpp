@@ -39,83 +39,6 @@ void count_bytes(const Refit& refit, Prediction& prediction) {
   }
 }
 
-struct Change {
-  Instant when;
-  Bytes bytes;  // negative: freed
-};
-
-/// A region staged by an operation stays until the last operation that reads it there has ended.
-class Staging {
- public:
-  Staging(const Refit& refit, const Operations& operations, const Timeline& timeline)
-      : refit_(refit),
-        operations_(operations),
-        timeline_(timeline),
-        changes_(refit.fabric.gpu_count()),
-        release_(refit.ranks()),
-        readers_(operations.list.size()) {
-    for (std::uint32_t i = 0; i < operations.list.size(); ++i) {
-      if (!operations.list[i].staged_source) continue;
-      for (const std::uint32_t before : operations.dependencies(operations.list[i]))
-        readers_[before].push_back(i);
-    }
-  }
-
-  Bytes peak() {
-    for (std::uint32_t i = 0; i < operations_.list.size(); ++i) {
-      if (operations_.list[i].staged_target) stage(i);
-    }
-    Bytes most;
-    for (std::vector<Change>& list : changes_) {
-      std::sort(list.begin(), list.end(), [](const Change& a, const Change& b) {
-        return a.when != b.when ? a.when < b.when : a.bytes < b.bytes;
-      });
-      Bytes now;
-      for (const Change& change : list) {
-        now += change.bytes;
-        most = std::max(most, now);
-      }
-    }
-    return most;
-  }
-
- private:
-  void stage(std::uint32_t i) {
-    const Operation& operation = operations_.list[i];
-    const Span& span = timeline_.spans[i];
-    const std::vector<Rank> pair{operation.target};
-    const std::vector<Rank>& ranks =
-        operations_.collective(operation) ? operations_.members[operation.members] : pair;
-    for (const Rank rank : ranks) release_[rank.index()] = span.end;
-    for (const std::uint32_t reader : readers_[i]) keep_until(reader);
-    for (const Rank rank : ranks) {
-      std::vector<Change>& changes = changes_[refit_.gpu(rank).index()];
-      changes.push_back({span.ready, operation.bytes});
-      changes.push_back({release_[rank.index()], Bytes{} - operation.bytes});
-    }
-  }
-
-  void keep_until(std::uint32_t reader) {
-    const Operation& operation = operations_.list[reader];
-    const Instant end = timeline_.spans[reader].end;
-    const auto extend = [this, end](Rank rank) {
-      release_[rank.index()] = std::max(release_[rank.index()], end);
-    };
-    if (operation.kind == StepKind::all_gather) {
-      for (const Rank rank : operations_.members[operation.members]) extend(rank);
-    } else {
-      extend(operation.source);
-    }
-  }
-
-  const Refit& refit_;
-  const Operations& operations_;
-  const Timeline& timeline_;
-  std::vector<std::vector<Change>> changes_;         // by GPU
-  std::vector<Instant> release_;                     // by rank, of the operation at hand
-  std::vector<std::vector<std::uint32_t>> readers_;  // by operation: those that read what it staged
-};
-
 void name_binding(const Refit& refit, const Calibration& calibration, const std::vector<Work>& work,
                   Prediction& prediction) {
   if (prediction.time.value == 0) return;
@@ -147,7 +70,6 @@ void account(const Refit& refit, const Operations& operations, const Calibration
   prediction.time = prediction.timeline.end - Instant{};
   attribute(operations, prediction);
   count_bytes(refit, prediction);
-  prediction.peak_staging = Staging(refit, operations, prediction.timeline).peak();
   name_binding(refit, calibration, work, prediction);
 }
 

@@ -1,6 +1,5 @@
 #pragma once
-// What a finished timeline says: who the time belongs to, bytes over network and NVLink, staging memory, what
-// binds. The formulas stand in sim/simulation.hpp.
+// What a finished timeline says: who the time belongs to, bytes over network and NVLink, what binds. The formulas stand in sim/simulation.hpp.
 // Invariant: bulk + misc + other = time, to the picosecond.
 
 #include "model/calibration.hpp"
@@ -11,7 +10,7 @@
 
 namespace isthmus::sim {
 
-/// Fills everything but the timeline, which must be complete.
+/// Fills everything but the timeline, which must be complete, and the staging memory (sim/staging.hpp).
 void account(const Refit& refit, const Operations& operations, const Calibration& calibration,
              const std::vector<Work>& work, Prediction& prediction);
 

@@ -9,13 +9,15 @@
 #include "sim/account.hpp"
 #include "sim/flows.hpp"
 #include "sim/queues.hpp"
+#include "sim/staging.hpp"
 
 namespace isthmus::sim {
 namespace {
 
 class Run {
  public:
-  Run(const Operations& operations, const Calibration& calibration, Flows& flows, const QueuePlan& plan)
+  Run(const Operations& operations, const Calibration& calibration, Flows& flows, const QueuePlan& plan,
+      bool log_events)
       : flows_(flows),
         plan_(plan),
         queues_(plan),
@@ -23,7 +25,12 @@ class Run {
         later_(operations.list.size()),
         enqueue_{std::llround(calibration.enqueue_time.value * 1e12)} {
     timeline_.spans.resize(operations.list.size());
+    if (log_events) events_.reserve(2 * operations.list.size());
+    logs_ = log_events;
   }
+
+  /// All events in the order of time, where they are wanted.
+  const std::vector<Event>& events() const { return events_; }
 
   Timeline run() {
     queues_.begin(ready_);
@@ -64,6 +71,7 @@ class Run {
   void make_ready(std::uint32_t operation, std::uint32_t cause) {
     timeline_.spans[operation].ready = now_;
     timeline_.spans[operation].cause = cause;
+    if (logs_) events_.push_back({operation, false});
     const Duration delay = flows_.demands[operation].delay + enqueue_ * plan_.group_size(operation);
     const Instant when = now_ + delay;
     later_[operation] = no_operation;
@@ -93,6 +101,7 @@ class Run {
   void complete(std::uint32_t operation) {
     timeline_.spans[operation].end = now_;
     timeline_.end = now_;
+    if (logs_) events_.push_back({operation, true});
     ready_.clear();
     queues_.complete(operation, ready_);
     for (const std::uint32_t next : ready_) make_ready(next, operation);
@@ -107,6 +116,8 @@ class Run {
   std::map<Instant, Timer>::iterator latest_ = timers_.end();
   std::vector<std::uint32_t> later_;  // by operation: the next one of its timer
   std::vector<std::uint32_t> ended_, ready_;
+  std::vector<Event> events_;
+  bool logs_ = false;
   Duration enqueue_;
   Instant now_;
 };
@@ -118,11 +129,12 @@ struct Simulator::Prepared {
   const Operations& operations;
   Routes routes;
   QueuePlan queues;
+  Staging staging;
 };
 
 Simulator::Simulator(const Refit& refit, const Operations& operations)
-    : prepared_(std::make_unique<Prepared>(
-          Prepared{refit, operations, Routes(refit, operations), QueuePlan(operations)})) {}
+    : prepared_(std::make_unique<Prepared>(Prepared{refit, operations, Routes(refit, operations),
+                                                    QueuePlan(operations), Staging(refit, operations)})) {}
 
 Simulator::~Simulator() = default;
 
@@ -131,7 +143,10 @@ Prediction Simulator::run(const Calibration& calibration) const {
   const Operations& operations = prepared_->operations;
   Flows flows = build_flows(refit, operations, prepared_->routes, calibration);
   Prediction prediction;
-  prediction.timeline = Run(operations, calibration, flows, prepared_->queues).run();
+  const Staging& staging = prepared_->staging;
+  Run run(operations, calibration, flows, prepared_->queues, !staging.empty());
+  prediction.timeline = run.run();
+  if (!staging.empty()) prediction.peak_staging = staging.peak(prediction.timeline, run.events());
   prediction.timeline.link_bytes = prepared_->routes.link_bytes();
   account(refit, operations, calibration, flows.work, prediction);
   return prediction;
