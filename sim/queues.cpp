@@ -190,8 +190,8 @@ void QueuePlan::build_dependents(const Operations& operations) {
 
 Queues::Queues(const QueuePlan& plan)
     : plan_(plan), fronts_(plan.queues_.size()), waits_(plan.waits_), left_(plan.waits_.size()) {
-  left_in_slot_.reserve(plan.slots_.size());
-  for (const QueuePlan::Slot& slot : plan.slots_) left_in_slot_.push_back(slot.count);
+  slots_.reserve(plan.slots_.size());
+  for (const QueuePlan::Slot& slot : plan.slots_) slots_.push_back({slot.count, slot.queue});
 }
 
 void Queues::met(std::uint32_t operation, std::vector<std::uint32_t>& ready) {
@@ -214,12 +214,12 @@ void Queues::begin(std::vector<std::uint32_t>& ready) {
 void Queues::complete(std::uint32_t operation, std::vector<std::uint32_t>& ready) {
   --left_;
   for (std::uint32_t s = plan_.first_slot_[operation]; s < plan_.first_slot_[operation + 1]; ++s) {
-    const std::uint32_t slot = plan_.slots_of_[s];
-    if (--left_in_slot_[slot] > 0) continue;
-    const std::uint32_t queue = plan_.slots_[slot].queue;
+    Open& slot = slots_[plan_.slots_of_[s]];
+    if (--slot.left > 0) continue;
+    const std::uint32_t queue = slot.queue;
     const QueuePlan::Queue& shape = plan_.queues_[queue];
     Front& front = fronts_[queue];
-    while (front.done < shape.count && left_in_slot_[shape.first + front.done] == 0) ++front.done;
+    while (front.done < shape.count && slots_[shape.first + front.done].left == 0) ++front.done;
     open(queue, ready);
   }
   for (std::uint32_t d = plan_.first_dependent_[operation]; d < plan_.first_dependent_[operation + 1]; ++d) {

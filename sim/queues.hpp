@@ -58,6 +58,10 @@ class Queues {
   std::size_t waiting() const { return left_; }
 
  private:
+  struct Open {               // a slot
+    std::uint32_t left = 0;   // operations that are not complete
+    std::uint32_t queue = 0;  // here as well: one line of the cache less
+  };
   struct Front {                         // of a queue
     std::uint32_t done = 0, opened = 0;  // leading slots that are complete; slots that are open
   };
@@ -66,9 +70,9 @@ class Queues {
   void met(std::uint32_t operation, std::vector<std::uint32_t>& ready);
 
   const QueuePlan& plan_;
-  std::vector<std::uint32_t> left_in_slot_;  // operations that are not complete
-  std::vector<Front> fronts_;                // by queue
-  std::vector<std::uint32_t> waits_;         // by operation
+  std::vector<Open> slots_;
+  std::vector<Front> fronts_;         // by queue
+  std::vector<std::uint32_t> waits_;  // by operation
   std::size_t left_ = 0;
 };
 

@@ -21,8 +21,7 @@ class Run {
       : flows_(flows),
         plan_(plan),
         queues_(plan),
-        phase_(operations.list.size(), 0),
-        later_(operations.list.size()),
+        progress_(operations.list.size()),
         enqueue_{std::llround(calibration.enqueue_time.value * 1e12)} {
     timeline_.spans.resize(operations.list.size());
     if (log_events) events_.reserve(2 * operations.list.size());
@@ -42,6 +41,10 @@ class Run {
 
  private:
   static constexpr std::uint32_t no_operation = 0xFFFFFFFF;
+  struct InFlight {
+    std::uint32_t phase = 0;             // the next one
+    std::uint32_t later = no_operation;  // the next operation of its timer
+  };
   struct Timer {  // a list of operations
     std::uint32_t first = no_operation, last = no_operation;
   };
@@ -63,7 +66,7 @@ class Run {
       std::uint32_t operation = timers_.begin()->second.first;
       timers_.erase(timers_.begin());
       latest_ = timers_.end();
-      for (; operation != no_operation; operation = later_[operation]) next_phase(operation);
+      for (; operation != no_operation; operation = progress_[operation].later) next_phase(operation);
     }
     flows_.fluid.solve();
   }
@@ -74,23 +77,23 @@ class Run {
     if (logs_) events_.push_back({operation, false});
     const Duration delay = flows_.demands[operation].delay + enqueue_ * plan_.group_size(operation);
     const Instant when = now_ + delay;
-    later_[operation] = no_operation;
+    progress_[operation].later = no_operation;
     if (latest_ != timers_.end() && latest_->first == when) {
-      later_[latest_->second.last] = operation;
+      progress_[latest_->second.last].later = operation;
       latest_->second.last = operation;
       return;
     }
     const auto [timer, is_new] = timers_.try_emplace(when, Timer{operation, operation});
     latest_ = timer;
     if (is_new) return;
-    later_[timer->second.last] = operation;
+    progress_[timer->second.last].later = operation;
     timer->second.last = operation;
   }
 
   void next_phase(std::uint32_t operation) {
     const Demand& demand = flows_.demands[operation];
-    while (phase_[operation] < demand.phases.size()) {
-      const Demand::Phase& phase = demand.phases[phase_[operation]++];
+    while (progress_[operation].phase < demand.phases.size()) {
+      const Demand::Phase& phase = demand.phases[progress_[operation].phase++];
       if (phase.flow_class == Demand::none) continue;
       flows_.fluid.start(phase.flow_class, phase.amount, operation);
       return;
@@ -111,10 +114,9 @@ class Run {
   const QueuePlan& plan_;
   Queues queues_;
   Timeline timeline_;
-  std::vector<std::uint8_t> phase_;  // the next phase of each operation
+  std::vector<InFlight> progress_;   // by operation
   std::map<Instant, Timer> timers_;  // operations whose first phase begins at an instant
   std::map<Instant, Timer>::iterator latest_ = timers_.end();
-  std::vector<std::uint32_t> later_;  // by operation: the next one of its timer
   std::vector<std::uint32_t> ended_, ready_;
   std::vector<Event> events_;
   bool logs_ = false;
