@@ -1,5 +1,6 @@
 #pragma once
-// What a finished timeline says: who the time belongs to, bytes over network and NVLink, what binds. The formulas stand in sim/simulation.hpp.
+// What a finished timeline says: who the time belongs to, bytes over network and NVLink, what binds. The
+// formulas stand in sim/simulation.hpp; staging memory is counted by sim/staging.hpp.
 // Invariant: bulk + misc + other = time, to the picosecond.
 
 #include "model/calibration.hpp"

@@ -2,8 +2,8 @@
 // Whether rates are max-min, judged without the solver that found them: a snapshot of all rates and
 //     1. no resource carries more than its capacity;
 //     2. every class with flows runs at its cap, or crosses a full resource on which no class is faster.
-// Max-min rates are the only ones with both properties. Full: less is left than one unit of rate for each flow,
-// which is what rounding rates down can lose. Units as in sim/fluid.hpp; rates are per unit of weight.
+// Max-min rates are the only ones with both properties. Full: less is left than one unit of rate for each
+// flow, which is what rounding rates down can lose. Units as in sim/fluid.hpp; rates are per priority.
 
 #include <cstdint>
 #include <limits>

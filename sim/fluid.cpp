@@ -88,6 +88,7 @@ void Fluid::solve() {
   recounted_.clear();
   levels_.repair();
 #ifndef NDEBUG
+  if (++solves_ % (1 + classes_.size() / 64) != 0) return;
   const std::string wrong = certificate();
   ISTHMUS_ASSERT(wrong.empty(), "{}", wrong);
 #endif

@@ -56,7 +56,8 @@ class Fluid {
   std::size_t active() const { return active_; }
   /// All rates at present.
   Allocation allocation() const;
-  /// Empty when the rates are max-min; else what is wrong. Debug builds check it after each solve.
+  /// Empty when the rates are max-min; else what is wrong. Debug builds check it after each solve, with
+  /// n > 64 classes after every n / 64th.
   std::string certificate() const { return certify(allocation()); }
   /// Rate of each flow of a class, units per second (rounded down).
   std::int64_t rate(std::uint32_t flow_class) const;
@@ -93,6 +94,7 @@ class Fluid {
   std::vector<std::uint32_t> due_, recounted_;  // classes
   std::vector<char> is_recounted_;
   std::size_t active_ = 0;
+  std::size_t solves_ = 0;
   bool prepared_ = false;
 };
 

@@ -1,9 +1,9 @@
 #pragma once
-// How much staging memory a timeline needs. An operation that stages its target holds bytes on the GPU of each
-// of its ranks from the moment it is ready until it and all operations that read them there have ended.
+// How much staging memory a timeline needs. An operation that stages its target holds bytes on the GPU of
+// each of its ranks from the moment it is ready until it and all operations that read them there have ended.
 // What does not depend on times is prepared once: the places (operation x rank), who holds each how often,
 // and which places the end of an operation lets go. A peak is then one pass over the timeline's events.
-// At one instant memory is freed before it is taken.
+// Invariant: at one instant memory is freed before it is taken.
 
 #include <cstdint>
 #include <vector>
