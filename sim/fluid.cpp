@@ -87,8 +87,9 @@ void Fluid::solve() {
   }
   recounted_.clear();
   levels_.repair();
+  ++solves_;
 #ifndef NDEBUG
-  if (++solves_ % (1 + classes_.size() / 64) != 0) return;
+  if (solves_ % (1 + classes_.size() / 64) != 0) return;
   const std::string wrong = certificate();
   ISTHMUS_ASSERT(wrong.empty(), "{}", wrong);
 #endif
