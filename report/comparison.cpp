@@ -4,7 +4,6 @@
 #include <future>
 
 #include "planner/operations.hpp"
-#include "planner/policy.hpp"
 #include "sim/simulation.hpp"
 
 namespace isthmus::report {
@@ -25,7 +24,7 @@ class Stopwatch {
 };
 
 void predict(const Refit& refit, const Plan& plan, const Calibration& calibration, const LowerBound& bound,
-             PolicyRow& row) {
+             const std::vector<Calibration>& stages, PolicyRow& row) {
   const Operations operations = expand(refit, plan);
   const sim::Simulator simulator(refit, operations);
   const sim::Prediction full = simulator.run(calibration);
@@ -41,10 +40,13 @@ void predict(const Refit& refit, const Plan& plan, const Calibration& calibratio
   row.peak_staging_bytes = full.peak_staging;
   row.binding_resource = full.binding_resource;
   row.digest = full.timeline.digest();
+  for (const Calibration& stage : stages) row.stages.push_back(seconds(simulator.run(stage).time));
 }
 
+}  // namespace
+
 PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration& calibration,
-                     const LowerBound& bound) {
+                     const LowerBound& bound, const std::vector<Calibration>& stages) {
   PolicyRow row;
   row.policy = policy.name;
   Stopwatch watch;
@@ -60,12 +62,10 @@ PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration
   row.proven = proof.proven();
   row.violations = std::move(proof.violations);
   row.full_tensor_materialised = proof.full_tensor_materialised;
-  if (row.proven) predict(refit, plan, calibration, bound, row);
+  if (row.proven) predict(refit, plan, calibration, bound, stages, row);
   row.simulate_wall_seconds = watch.lap();
   return row;
 }
-
-}  // namespace
 
 const PolicyRow* Comparison::fastest() const {
   const PolicyRow* best = nullptr;

@@ -8,9 +8,11 @@
 // than a packet is cut at expert boundaries, each slice closing its packet.
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "planner/check.hpp"
 #include "planner/policies/gather_broadcast.hpp"
 #include "planner/policy.hpp"
 #include "planner/shards.hpp"
@@ -231,7 +233,21 @@ void PacketWriter::add(TensorId tensor) {
   }
 }
 
+/// Experts are cut into slices, single tensors never: one beyond the largest message cannot be broadcast.
+std::optional<Refused> too_large(const Refit& refit) {
+  const Bytes most = Limits{}.largest_size;
+  for (const RefitEntry& entry : refit.tensors) {
+    const std::int64_t bytes =
+        refit.geometries[entry.geometry].source.bytes().value / std::max<std::int64_t>(entry.tensor.parts, 1);
+    if (bytes > most.value)
+      return Refused{fmt::format("tensor {}: {} bytes in one broadcast, at most {} are allowed",
+                                 entry.tensor.name, bytes, most.value)};
+  }
+  return std::nullopt;
+}
+
 PlanResult plan_gather_broadcast(const Refit& refit) {
+  if (std::optional<Refused> refused = too_large(refit)) return *std::move(refused);
   Plan plan;
   plan.policy = "gather-broadcast";
   for (int b = 0; b < refit.settings.buffers; ++b)
