@@ -154,7 +154,7 @@ std::vector<ScoreRow> predict(const Scenario& scenario) {
   for (ScoreRow& row : rows) {
     row.bound_seconds = seconds(bound.time);
     if (row.published.policy == no_policy) continue;
-    row.prediction = run(row.published.policy, true);
+    row.prediction = run(row.published.policy, !row.published.blind());
     row.shares = shares_of(row.prediction);
   }
   for (ScoreRow& row : rows)

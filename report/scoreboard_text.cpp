@@ -48,20 +48,20 @@ std::string summary_text(const char* rows, const ScoreSummary& summary) {
 
 Json number(std::optional<double> value) { return value ? Json(*value) : Json(); }
 
+Json shares_of(const ScoreRow& row) {
+  if (row.prediction.stages.empty()) return {};
+  return {{"metal", row.shares.metal},
+          {"source", row.shares.source},
+          {"datasheet", row.shares.datasheet},
+          {"fitted", row.shares.fitted},
+          {"judgement", row.shares.judgement}};
+}
+
 Json parts_of(const ScoreRow& row) {
   const PolicyRow& prediction = row.prediction;
-  return {{"bulk_seconds", prediction.bulk_seconds},
-          {"misc_seconds", prediction.misc_seconds},
-          {"other_seconds", prediction.other_seconds},
-          {"software_seconds", prediction.software_seconds},
-          {"lower_bound_seconds", row.bound_seconds},
-          {"binding_resource", prediction.binding_resource},
-          {"shares",
-           {{"metal", row.shares.metal},
-            {"source", row.shares.source},
-            {"datasheet", row.shares.datasheet},
-            {"fitted", row.shares.fitted},
-            {"judgement", row.shares.judgement}}}};
+  return {{"bulk_seconds", prediction.bulk_seconds},   {"misc_seconds", prediction.misc_seconds},
+          {"other_seconds", prediction.other_seconds}, {"software_seconds", prediction.software_seconds},
+          {"lower_bound_seconds", row.bound_seconds},  {"binding_resource", prediction.binding_resource}};
 }
 
 Json alternatives_of(const ScoreRow& row) {
@@ -96,7 +96,7 @@ Json json_of(const ScoreRow& row) {
                 {"counted", published.counted},
                 {"used_for_fit", published.used_for_fit}};
   if (predicted) document.update(parts_of(row));
-  if (!predicted) document["shares"] = nullptr;
+  document["shares"] = shares_of(row);
   if (!row.prediction.refused.empty()) document["refused"] = row.prediction.refused;
   document["alternatives"] = alternatives_of(row);
   document["source"] = published.source;
