@@ -1,5 +1,6 @@
 #include "report/comparison.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 
@@ -23,6 +24,14 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+bool same_constants(const Calibration& a, const Calibration& b) {
+  const std::vector<ConstantField>& fields = calibration_fields();
+  return std::all_of(fields.begin(), fields.end(), [&](const ConstantField& field) {
+    return (a.*field.member).value == (b.*field.member).value;
+  });
+}
+
+/// `stages`: one calibration after the other; where nothing changed, nothing is simulated again.
 void predict(const Refit& refit, const Plan& plan, const Calibration& calibration, const LowerBound& bound,
              const std::vector<Calibration>& stages, PolicyRow& row) {
   const Operations operations = expand(refit, plan);
@@ -40,7 +49,17 @@ void predict(const Refit& refit, const Plan& plan, const Calibration& calibratio
   row.peak_staging_bytes = full.peak_staging;
   row.binding_resource = full.binding_resource;
   row.digest = full.timeline.digest();
-  for (const Calibration& stage : stages) row.stages.push_back(seconds(simulator.run(stage).time));
+  const Calibration* before = &calibration;
+  double seconds_before = row.seconds;
+  for (const Calibration& stage : stages) {
+    if (same_constants(stage, wire_only())) {
+      seconds_before = seconds(wire.time);
+    } else if (!same_constants(stage, *before)) {
+      seconds_before = seconds(simulator.run(stage).time);
+    }
+    row.stages.push_back(seconds_before);
+    before = &stage;
+  }
 }
 
 }  // namespace
