@@ -26,7 +26,7 @@ class ScoreboardCommand : public ProgramTest {
 TEST_F(ScoreboardCommand, prints_a_row_per_published_refit_and_a_summary) {
   const ProgramResult result = run("scoreboard " + mine());
   EXPECT_EQ(result.status, 0) << result.errors;
-  EXPECT_THAT(result.output, HasSubstr("A   p2p         0.001 s   2.000 ms  +100 %"));
+  EXPECT_THAT(result.output, HasSubstr("A      p2p    0.001 s   2.000 ms  +100 %"));
   EXPECT_THAT(result.output, HasSubstr("counted rows: 1; median error 100.0 %"));
 }
 
