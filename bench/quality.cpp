@@ -1,8 +1,8 @@
 // How near the policies come to the lower bound, wire-only, and to each other under every calibration: one
 // row per refit. Prints Markdown. Run: build/release/bench/quality [FILE...]
 // A file is a scenario, or FILE=MODEL for a recipe or an M2N configuration with the model's configuration.
-// Without files: the project's scenarios, and the recipes and M2N configurations of the outside data where they
-// are ($ISTHMUS_DATA, else ../shared/data beside the project).
+// Without files: the project's scenarios, and the recipes and M2N configurations of the outside data where
+// they are ($ISTHMUS_DATA, else ../shared/data beside the project).
 
 #include <algorithm>
 #include <cstdio>
