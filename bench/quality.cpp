@@ -1,9 +1,13 @@
 // How near the policies come to the lower bound, wire-only, and to each other under every calibration: one
-// row per refit. Prints Markdown. Run: build/release/bench/quality FILE...
+// row per refit. Prints Markdown. Run: build/release/bench/quality [FILE...]
 // A file is a scenario, or FILE=MODEL for a recipe or an M2N configuration with the model's configuration.
+// Without files: the project's scenarios, and the recipes and M2N configurations of the outside data where
+// they are ($ISTHMUS_DATA, else ../shared/data beside the project).
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -101,18 +105,58 @@ void print_header() {
       head, rule);
 }
 
+struct ForeignFile {
+  std::string_view file, model;  // below the outside data; the model's folder
+};
+
+/// Recipes that NeMo RL's reshard refit supports, and M2N's system configurations.
+constexpr ForeignFile foreign_files[]{
+    {"nemo_rl/recipes/llm/performance/grpo-deepseek-v3-64n8g-async-1off.yaml", "deepseek-v3"},
+    {"nemo_rl/recipes/llm/performance/grpo-deepseek-v3-64n8g-fp8-async-1off.yaml", "deepseek-v3"},
+    {"nemo_rl/recipes/llm/performance/grpo-llama3.1-8b-instruct-2n8g-async-1off.yaml", "llama3.1-8b"},
+    {"nemo_rl/recipes/llm/performance/grpo-nemotron3-super-120BA12B-32n8g-async-1off.yaml",
+     "nemotron3-super-120b-a12b"},
+    {"nemo_rl/recipes/llm/performance/grpo-qwen3-235b-32n8g-async-1off.yaml", "qwen3-235b-a22b"},
+    {"nemo_rl/recipes/llm/performance/grpo-qwen3-30ba3b-4n4g-async-1off-mxfp8-rollout.yaml", "qwen3-30b-a3b"},
+    {"nemo_rl/recipes/llm/performance/grpo-qwen3-30ba3b-4n8g-async-1off.yaml", "qwen3-30b-a3b"},
+    {"nemo_rl/recipes/llm/performance/grpo-qwen3-32b-8n8g-async-1off.yaml", "qwen3-32b"},
+    {"m2n_configs/dsv3-256gpus-gb200.json", "deepseek-v3"},
+    {"m2n_configs/qwen235b-TP2CP2PP4EP16-128gpus-gb200.json", "qwen3-235b-a22b"},
+    {"m2n_configs/qwen3-32b-dp1-tp4-to-dp1-tp4.json", "qwen3-32b"},
+    {"m2n_configs/qwen3-32b-tp4pp4dp2-to-tp4dp8-64gpus-h100.json", "qwen3-32b"},
+};
+
+/// Scenarios by name, then the foreign files that are there; those that are not are named.
+std::vector<std::string> usual_files() {
+  namespace fs = std::filesystem;
+  const fs::path project = ISTHMUS_SOURCE_DIR;
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(project / "scenarios"))
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  const char* data = std::getenv("ISTHMUS_DATA");
+  const fs::path outside = data != nullptr ? fs::path(data) : project.parent_path() / "shared" / "data";
+  for (const ForeignFile& foreign : foreign_files) {
+    const fs::path file = outside / foreign.file, model = outside / "models" / foreign.model / "config.json";
+    if (fs::exists(file)) {
+      files.push_back(fmt::format("{}={}", file.string(), model.string()));
+    } else {
+      fmt::print(stderr, "quality: not there: {}\n", file.string());
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count < 2) {
-    fmt::print(stderr, "usage: quality SCENARIO... RECIPE=MODEL...\n");
-    return 2;
-  }
+  std::vector<std::string> files(arguments + 1, arguments + count);
+  if (files.empty()) files = usual_files();
   print_header();
   std::vector<double> ratios;
-  for (int i = 1; i < count; ++i) {
+  for (const std::string& file : files) {
     try {
-      const QualityRow row = measure(arguments[i]);
+      const QualityRow row = measure(file);
       print(row);
       if (row.bound > 0 && row.wire.contains("balanced"))
         ratios.push_back(row.wire.at("balanced") / row.bound);

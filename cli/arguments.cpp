@@ -142,6 +142,27 @@ PlanCommands add_plan(CLI::App& app, PlanOptions& plan_options, ShowPlanOptions&
   return {plan, show, diff};
 }
 
+CLI::App* add_scoreboard(CLI::App& app, ScoreboardOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "scoreboard", "Every published refit, predicted: errors, shares, what binds (docs/scoreboard.md)");
+  command
+      ->add_option("folder", options.folder,
+                   "Folder of scenarios; without it $ISTHMUS_SCENARIOS, else ./scenarios")
+      ->type_name("FOLDER");
+  CLI::Option* json =
+      command->add_flag("--json", options.json, "Print JSON (docs/scoreboard.md) and nothing else");
+  CLI::Option* markdown =
+      command->add_flag("--markdown", options.markdown,
+                        "Write accuracy.md and blind-predictions.md instead, and print their names");
+  markdown->excludes(json);
+  command
+      ->add_option("-o,--output", options.output,
+                   "With --markdown: the folder to write to (default: docs beside the folder of scenarios)")
+      ->type_name("FOLDER")
+      ->needs(markdown);
+  return command;
+}
+
 void add_source(CLI::App& command, const std::string& name, std::string& source) {
   command
       .add_option(name, source,
@@ -208,6 +229,8 @@ int run(int argc, char** argv) {
   const CLI::App* validate_command = add_validate(app, validate_options);
   InventoryOptions inventory_options;
   add_inventory(app, inventory_options);
+  ScoreboardOptions scoreboard_options;
+  const CLI::App* scoreboard_command = add_scoreboard(app, scoreboard_options);
   TopologyOptions topology_options;
   const TopologyCommands topology_commands = add_topology(app, topology_options);
 
@@ -224,6 +247,7 @@ int run(int argc, char** argv) {
   if (plan_commands.plan->parsed()) return plan(plan_options);
   if (plan_commands.show->parsed()) return show_plan(show_options);
   if (plan_commands.diff->parsed()) return diff_plans(diff_options);
+  if (scoreboard_command->parsed()) return scoreboard(scoreboard_options);
   if (validate_command->parsed()) return validate(validate_options);
   if (topology_commands.show->parsed()) return show_topology(topology_options);
   if (topology_commands.convert->parsed()) return convert_topology(topology_options);

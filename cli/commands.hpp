@@ -90,6 +90,13 @@ struct InventoryOptions {
 };
 int inventory(const InventoryOptions& options);
 
+struct ScoreboardOptions {
+  std::optional<std::string> folder;  // of scenarios; unset: the project's
+  std::optional<std::string> output;  // folder of the documents; unset: docs/ beside that folder
+  bool json = false, markdown = false;
+};
+int scoreboard(const ScoreboardOptions& options);
+
 /// What each takes of them: show source and json; convert source, format and output; diff both and json.
 struct TopologyOptions {
   std::string source, other;  // file, scenario, or PRESET[:HOSTS]

@@ -112,52 +112,6 @@ RefitSpec read_refit(const YamlValue& value) {
   return spec;
 }
 
-/// Names of policies and calibrations: what may also stand in file names and on the command line.
-bool is_name(std::string_view text) {
-  const auto is_letter_or_digit = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  };
-  return is_letter_or_digit(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
-           return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.';
-         });
-}
-
-void read_seconds(const YamlValue& value, Published& row) {
-  constexpr std::string_view form = "seconds above zero as a number, or [low, high] with low at most high";
-  if (value.is_list()) {
-    const std::vector<YamlValue> ends = value.items(2);
-    if (ends.size() != 2) value.refuse("a list of one item", form);
-    row.seconds_low = ends[0].number(form);
-    row.seconds_high = ends[1].number(form);
-  } else {
-    row.seconds_low = row.seconds_high = value.number(form);
-  }
-  if (row.seconds_low <= 0 || row.seconds_high > 1e9) value.refuse(form);
-  if (row.seconds_low > row.seconds_high) {
-    value.refuse(fmt::format("[{}, {}]", row.seconds_low, row.seconds_high), form);
-  }
-}
-
-std::vector<Published> read_published(const YamlValue& value) {
-  std::vector<Published> rows;
-  for (const YamlValue& item : value.items(max_published)) {
-    item.allow_only({"id", "policy", "seconds", "source"});
-    Published row;
-    row.id = item.at("id").text("a short name of this row");
-    const auto same_id = [&](const Published& other) { return other.id == row.id; };
-    if (std::any_of(rows.begin(), rows.end(), same_id)) {
-      item.at("id").refuse(fmt::format("'{}' a second time", printable(row.id)), "each id once");
-    }
-    constexpr std::string_view policy_form = "the name of a policy, such as striped or gather-broadcast";
-    row.policy = item.at("policy").text(policy_form);
-    if (!is_name(row.policy)) item.at("policy").refuse(policy_form);
-    read_seconds(item.at("seconds"), row);
-    row.source = item.at("source").text("one line that says where the number was published");
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
 void read_whole_refit(const YamlValue& root, Scenario& scenario) {
   scenario.model = read_model(root.at("model"));
   scenario.train = read_train(root.at("train"));
@@ -218,10 +172,19 @@ void read_root(const YamlValue& root, Scenario& scenario) {
     const bool is_path = std::string_view(scenario.calibration).ends_with(".yaml");
     if (!is_path && !is_name(scenario.calibration)) calibration->refuse(form);
   }
-  if (const auto published = root.find("published")) scenario.published = read_published(*published);
+  if (const auto published = root.find("published")) scenario.published = read_published_rows(*published);
 }
 
 }  // namespace
+
+bool is_name(std::string_view text) {
+  const auto is_letter_or_digit = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  return is_letter_or_digit(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
+           return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.';
+         });
+}
 
 Location Scenario::at(std::string_view key) const {
   for (std::string_view parent = key; !parent.empty();) {

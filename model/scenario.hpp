@@ -20,6 +20,7 @@
 #include "model/fused_view.hpp"
 #include "model/layout.hpp"
 #include "model/precision.hpp"
+#include "model/published.hpp"
 #include "model/traffic.hpp"
 
 namespace isthmus {
@@ -107,14 +108,6 @@ struct RefitSpec {
   Relay relay = Relay::any;           // may GPUs outside both sides relay?
   M2nSpec m2n{};                      // for the policies m2n-*
   friend bool operator==(const RefitSpec&, const RefitSpec&) = default;
-};
-
-struct Published {
-  std::string id;
-  std::string policy;
-  double seconds_low = 0, seconds_high = 0;
-  std::string source;
-  friend bool operator==(const Published&, const Published&) = default;
 };
 
 /// What a file says of a bare tensor beyond two layouts. model/bare_tensors.hpp judges it and turns it into

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,7 @@ inline constexpr std::int64_t max_layers = 100'000;
 inline constexpr std::int64_t max_in_flight = 1'024;  // streams, buffers
 inline constexpr std::size_t max_tensors = 100'000;
 inline constexpr std::size_t max_published = 1'000;
+inline constexpr std::size_t max_alternatives = 100;
 inline constexpr std::size_t max_name_patterns = 100;
 inline constexpr std::size_t max_stages = 10'000;
 inline constexpr std::size_t max_mesh_axes = 8;
@@ -35,6 +37,13 @@ void read_count(const YamlValue& mapping, std::string_view key, std::optional<in
 
 TrainSpec read_train(const YamlValue& value);
 GenerateSpec read_generate(const YamlValue& value);
+
+/// Names of policies and calibrations: what may also stand in file names and on the command line.
+bool is_name(std::string_view text);
+
+std::vector<Published> read_published_rows(const YamlValue& value);
+/// One item of the list `published`, as it reads back.
+std::string published_yaml(const Published& row);
 
 /// `tensor`, `source`, `target` of the root, or the items of `tensors`.
 std::vector<TensorSpec> read_tensors(const YamlValue& root);

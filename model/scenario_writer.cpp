@@ -7,6 +7,7 @@
 #include "model/quantity.hpp"
 #include "model/scenario.hpp"
 #include "model/scenario_fabric.hpp"
+#include "model/scenario_reader.hpp"
 #include "model/scenario_traffic.hpp"
 #include "model/text.hpp"
 
@@ -157,14 +158,6 @@ std::string refit(const RefitSpec& spec) {
                      spec.relay == Relay::any ? "any" : "members", m2n(spec.m2n));
 }
 
-std::string published(const Published& row) {
-  const std::string seconds = row.seconds_low == row.seconds_high
-                                  ? fmt::format("{}", row.seconds_low)
-                                  : fmt::format("[{}, {}]", row.seconds_low, row.seconds_high);
-  return fmt::format("  - {{id: {}, policy: {}, seconds: {}, source: {}}}\n", yaml_text(row.id),
-                     yaml_text(row.policy), seconds, yaml_text(row.source));
-}
-
 std::string content(const Scenario& scenario) {
   std::string text;
   if (scenario.model) text += model(*scenario.model);
@@ -187,7 +180,7 @@ std::string to_yaml(const Scenario& scenario) {
   text += scenario.traffic ? traffic_yaml(*scenario.traffic) : refit(scenario.refit);
   text += fmt::format("calibration: {}\n", yaml_text(scenario.calibration));
   if (!scenario.published.empty()) text += "published:\n";
-  for (const Published& row : scenario.published) text += published(row);
+  for (const Published& row : scenario.published) text += published_yaml(row);
   return text;
 }
 

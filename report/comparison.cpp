@@ -1,10 +1,10 @@
 #include "report/comparison.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 
 #include "planner/operations.hpp"
-#include "planner/policy.hpp"
 #include "sim/simulation.hpp"
 
 namespace isthmus::report {
@@ -24,8 +24,16 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+bool same_constants(const Calibration& a, const Calibration& b) {
+  const std::vector<ConstantField>& fields = calibration_fields();
+  return std::all_of(fields.begin(), fields.end(), [&](const ConstantField& field) {
+    return (a.*field.member).value == (b.*field.member).value;
+  });
+}
+
+/// `stages`: one calibration after the other; where nothing changed, nothing is simulated again.
 void predict(const Refit& refit, const Plan& plan, const Calibration& calibration, const LowerBound& bound,
-             PolicyRow& row) {
+             const std::vector<Calibration>& stages, PolicyRow& row) {
   const Operations operations = expand(refit, plan);
   const sim::Simulator simulator(refit, operations);
   const sim::Prediction full = simulator.run(calibration);
@@ -41,10 +49,23 @@ void predict(const Refit& refit, const Plan& plan, const Calibration& calibratio
   row.peak_staging_bytes = full.peak_staging;
   row.binding_resource = full.binding_resource;
   row.digest = full.timeline.digest();
+  const Calibration* before = &calibration;
+  double seconds_before = row.seconds;
+  for (const Calibration& stage : stages) {
+    if (same_constants(stage, wire_only())) {
+      seconds_before = seconds(wire.time);
+    } else if (!same_constants(stage, *before)) {
+      seconds_before = seconds(simulator.run(stage).time);
+    }
+    row.stages.push_back(seconds_before);
+    before = &stage;
+  }
 }
 
+}  // namespace
+
 PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration& calibration,
-                     const LowerBound& bound) {
+                     const LowerBound& bound, const std::vector<Calibration>& stages) {
   PolicyRow row;
   row.policy = policy.name;
   Stopwatch watch;
@@ -60,12 +81,10 @@ PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration
   row.proven = proof.proven();
   row.violations = std::move(proof.violations);
   row.full_tensor_materialised = proof.full_tensor_materialised;
-  if (row.proven) predict(refit, plan, calibration, bound, row);
+  if (row.proven) predict(refit, plan, calibration, bound, stages, row);
   row.simulate_wall_seconds = watch.lap();
   return row;
 }
-
-}  // namespace
 
 const PolicyRow* Comparison::fastest() const {
   const PolicyRow* best = nullptr;

@@ -11,6 +11,7 @@
 #include "model/refit.hpp"
 #include "planner/bound.hpp"
 #include "planner/check.hpp"
+#include "planner/policy.hpp"
 
 namespace isthmus::report {
 
@@ -25,7 +26,8 @@ struct PolicyRow {
   bool full_tensor_materialised = false;
   std::string binding_resource;
   double plan_wall_seconds = 0, check_wall_seconds = 0, simulate_wall_seconds = 0;
-  std::uint64_t digest = 0;  // of the predicted timeline
+  std::uint64_t digest = 0;      // of the predicted timeline
+  std::vector<double> stages{};  // seconds under further calibrations, in their order
 
   bool predicted() const { return refused.empty() && proven; }
 };
@@ -44,6 +46,10 @@ struct Comparison {
   /// The fastest predicted policy; nullptr when none could be predicted.
   const PolicyRow* fastest() const;
 };
+
+/// Plan, proof and simulation by one policy, also under further calibrations.
+PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration& calibration,
+                     const LowerBound& bound, const std::vector<Calibration>& stages = {});
 
 /// Runs the named policies (planner/policy.hpp; all must be known) in parallel; rows keep the order of
 /// names.

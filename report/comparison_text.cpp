@@ -9,35 +9,11 @@
 namespace isthmus::report {
 namespace {
 
-/// Columns as wide as their widest cell; the first is left-aligned, the others right.
-std::string render(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> width;
-  for (const auto& row : rows) {
-    width.resize(std::max(width.size(), row.size()));
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const bool left = c == 0 || c + 1 == width.size();
-      line += left ? fmt::format("{:<{}}  ", row[c], width[c]) : fmt::format("{:>{}}  ", row[c], width[c]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
-
-std::string published_text(const Published& row) {
-  if (row.seconds_low == row.seconds_high) return fmt::format("{:g} s", row.seconds_low);
-  return fmt::format("{:g}-{:g} s", row.seconds_low, row.seconds_high);
-}
-
 std::string published_beside(const Comparison& comparison, const std::string& policy) {
   std::string text;
   for (const Published& row : comparison.published) {
-    if (row.policy == policy) text += fmt::format("{}{}", text.empty() ? "" : ", ", published_text(row));
+    if (row.policy == policy && !row.blind())
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", published_text(row));
   }
   return text.empty() ? "-" : text;
 }
@@ -107,7 +83,7 @@ std::string to_table(const Comparison& comparison) {
       refusals += fmt::format("{}: refused: {}\n", row.policy, row.refused);
     }
   }
-  if (rows.size() > 1) text += render(rows);
+  if (rows.size() > 1) text += columns_text(rows);
   if (!refusals.empty()) text += "\n" + refusals;
   if (!comparison.published.empty()) text += "\npublished:\n";
   for (const Published& row : comparison.published) {
@@ -119,10 +95,10 @@ std::string to_table(const Comparison& comparison) {
 std::string to_json(const Comparison& comparison) {
   nlohmann::ordered_json published = nlohmann::ordered_json::array();
   for (const Published& row : comparison.published) {
-    published.push_back({{"id", row.id},
-                         {"policy", row.policy},
-                         {"seconds", {row.seconds_low, row.seconds_high}},
-                         {"source", row.source}});
+    nlohmann::ordered_json seconds;
+    if (!row.blind()) seconds = {row.seconds_low, row.seconds_high};
+    published.push_back(
+        {{"id", row.id}, {"policy", row.policy}, {"seconds", std::move(seconds)}, {"source", row.source}});
   }
   nlohmann::ordered_json policies = nlohmann::ordered_json::array();
   for (const PolicyRow& row : comparison.policies) policies.push_back(to_json(row));

@@ -5,18 +5,22 @@
 //   load       every generation rank's weight loader takes its regions out of the packet
 // Packet i uses buffer i mod `refit.buffers`: a buffer's packets follow each other, different buffers
 // overlap. A packet closes when its total reaches `refit.packet_bytes`; a stacked expert tensor larger
-// than a packet is cut at expert boundaries, each slice closing its packet.
+// than a packet is cut at expert boundaries, each slice closing its packet; so is, at any row, one tensor
+// that is larger than the largest message.
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "planner/check.hpp"
 #include "planner/policies/gather_broadcast.hpp"
 #include "planner/policy.hpp"
 #include "planner/shards.hpp"
 
 namespace isthmus {
 namespace {
+
+constexpr Bytes largest_broadcast = Limits{}.largest_size;
 
 enum Phase : std::uint32_t { export_stages, export_gather, broadcast_packet, load_packet, phases };
 
@@ -29,9 +33,14 @@ struct Situation {
   bool bare = false;                 // a bare tensor: its meshes are all there is
   std::uint32_t root = 0;            // the rank that broadcasts the packets
   std::uint32_t first_buffer = 0, buffers = 1;
-  std::int64_t parts = 1, parts_per_slice = 1;
+  std::int64_t parts = 1;                       // tensors that exporters and loaders handle one by one
+  std::int64_t units = 1, units_per_slice = 1;  // of dimension 0 where it is cut: parts, or rows
   Rank source_base, target_base;
 };
+
+std::int64_t slices_of(const Situation& situation) {
+  return (situation.units + situation.units_per_slice - 1) / situation.units_per_slice;
+}
 
 class PatternBuilder {
  public:
@@ -43,18 +52,18 @@ class PatternBuilder {
   Pattern build() {
     if (situation_.stages > 1) add_stage_broadcasts();
     const auto exported = static_cast<std::uint32_t>(pattern_.steps.size());
-    const std::int64_t slices =
-        (situation_.parts + situation_.parts_per_slice - 1) / situation_.parts_per_slice;
+    const std::int64_t slices = slices_of(situation_);
     for (std::int64_t slice = 0; slice < slices; ++slice) {
       Region region = whole(geometry_.source.shape);
-      const std::int64_t first = slice * situation_.parts_per_slice;
-      const std::int64_t count = std::min(situation_.parts_per_slice, situation_.parts - first);
+      const std::int64_t first = slice * situation_.units_per_slice;
+      const std::int64_t count = std::min(situation_.units_per_slice, situation_.units - first);
       if (slices > 1) {
         region.begin[0] = first;
         region.end[0] = first + count;
       }
       slice_ = static_cast<std::uint32_t>(slice);
-      parts_ = static_cast<std::uint32_t>(count);
+      const bool cut_between_parts = situation_.units == situation_.parts;
+      parts_ = static_cast<std::uint32_t>(cut_between_parts ? count : slice == 0 ? situation_.parts : 0);
       add_slice(region, exported);
     }
     return std::move(pattern_);
@@ -202,10 +211,12 @@ Situation situation_of(const Refit& refit, const RefitEntry& entry) {
   situation.generate_ranks = model ? static_cast<std::uint32_t>(refit.generate_ranks) : 0;
   situation.target_base = entry.target_base;
   situation.buffers = static_cast<std::uint32_t>(refit.settings.buffers);
-  situation.parts = entry.tensor.parts;
-  const std::int64_t part_bytes = std::max<std::int64_t>(1, geometry.source.bytes().value / situation.parts);
-  situation.parts_per_slice =
-      std::clamp<std::int64_t>(refit.settings.packet_bytes.value / part_bytes, 1, situation.parts);
+  situation.parts = situation.units = entry.tensor.parts;
+  const std::int64_t bytes = geometry.source.bytes().value;
+  if (bytes / situation.parts > largest_broadcast.value) situation.units = geometry.source.shape.front();
+  const std::int64_t unit_bytes = std::max<std::int64_t>(1, bytes / situation.units);
+  const std::int64_t most = std::min(refit.settings.packet_bytes.value, largest_broadcast.value);
+  situation.units_per_slice = std::clamp<std::int64_t>(most / unit_bytes, 1, situation.units);
   return situation;
 }
 
@@ -216,14 +227,13 @@ void PacketWriter::add(TensorId tensor) {
   const Geometry& geometry = refit_.geometries[entry.geometry];
   Situation situation = situation_of(refit_, entry);
   situation.first_buffer = packet_ % situation.buffers;
-  PatternCache::Key key{entry.geometry, situation.first_buffer, situation.stage_offset, situation.parts,
-                        situation.parts_per_slice};
+  PatternCache::Key key{entry.geometry,  situation.first_buffer, situation.stage_offset,
+                        situation.parts, situation.units,        situation.units_per_slice};
   if (refit_.train_ranks == 0) key.push_back(std::int64_t{entry.source_base.value} - entry.target_base.value);
   const PatternId pattern = cache_.get(key, [&] { return PatternBuilder(geometry, situation).build(); });
   plan_.instances.push_back({pattern, tensor, situation.source_base, situation.target_base, LaneId{0},
                              first_group_ + packet_ * phases});
-  const auto slices = static_cast<std::uint32_t>((situation.parts + situation.parts_per_slice - 1) /
-                                                 situation.parts_per_slice);
+  const auto slices = static_cast<std::uint32_t>(slices_of(situation));
   filled_ += geometry.source.bytes();
   if (slices > 1 || filled_ >= refit_.settings.packet_bytes) {
     packet_ += slices;

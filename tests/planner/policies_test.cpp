@@ -130,6 +130,22 @@ TEST(P2p, puts_no_more_operations_into_a_group_than_are_safe) {
   EXPECT_TRUE(check(refit, std::get<Plan>(plan_p2p(refit))).proven());
 }
 
+TEST(GatherBroadcast, cuts_one_tensor_that_no_message_holds_and_counts_it_once) {
+  for (const std::int64_t rows : {std::int64_t{1} << 22, std::int64_t{1} << 20}) {  // 8.6 GB, 2.1 GB
+    const Refit refit = on_hosts(tensor_parallel(rows, 1, 1, 2), false);
+    const Plan plan = std::get<Plan>(plan_gather_broadcast(refit));
+    EXPECT_TRUE(check(refit, plan).proven());
+    std::size_t broadcasts = 0, parts = 0;
+    for (const Step& step : plan.patterns.front().steps) {
+      if (step.kind != StepKind::broadcast) continue;
+      ++broadcasts;
+      parts += step.parts;
+    }
+    EXPECT_EQ(broadcasts > 1, refit.payload() > Limits{}.largest_size) << rows;
+    EXPECT_EQ(parts, 1U) << rows;
+  }
+}
+
 TEST(GatherBroadcast, of_a_bare_tensor_reaches_its_own_ranks_only) {
   TensorSpec spec;
   spec.name = "weight";

@@ -216,9 +216,17 @@ std::vector<Published> published() {
     Published row;
     row.id = fmt::format("{}{}", n, text());
     row.policy = name();
-    row.seconds_low = pick(1, 1'000'000) / 1000.0;
-    row.seconds_high = row.seconds_low + pick(0, 10) / 7.0;
+    if (flip()) row.alternatives = {"m2n-" + name(), "p2p." + name()};
+    const bool blind = pick(0, 3) == 0;
+    if (!blind) {
+      row.seconds_low = pick(1, 1'000'000) / 1000.0;
+      row.seconds_high = row.seconds_low + pick(0, 10) / 7.0;
+      row.used_for_fit = flip();
+    }
     row.source = text();
+    if (flip()) row.remark = text();
+    if (flip()) row.diagnosis = text();
+    row.counted = !blind && (row.remark.empty() || flip());
     rows.push_back(row);
   }
   return rows;

@@ -1,0 +1,71 @@
+#pragma once
+// Every published refit of a folder of scenarios, predicted: what others report, what the model says of the
+// policy that the row ran, and how far apart they are (docs/scoreboard.md has the rule and the JSON keys).
+// error: relative, signed, to the nearer end of the published range, 0 inside; midpoint_error: to its middle.
+// Shares: what of the predicted time goes away as constants are switched off, by provenance, in the order
+// fitted, judgement, nccl-source, metal; what is left rests on datasheets. They add up to 1.
+// Invariant: equal files give equal scoreboards, whatever the number of threads.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/published.hpp"
+#include "report/comparison.hpp"
+
+namespace isthmus::report {
+
+struct Shares {
+  double metal = 0, source = 0, datasheet = 0, fitted = 0, judgement = 0;
+};
+
+struct ScoreRow {
+  Published published;
+  std::string scenario;  // its name, and the stem of its file
+  std::string calibration;
+  double bound_seconds = 0;
+  PolicyRow prediction;  // of the row's policy; refused where the row has none
+  Shares shares;
+  std::vector<PolicyRow> alternatives;  // of the other policies that the source leaves open
+
+  std::optional<double> error() const;
+  std::optional<double> midpoint_error() const;
+};
+
+/// Rows ordered by id, numbers in it by value: X2 before X10.
+struct Scoreboard {
+  std::vector<ScoreRow> rows;
+
+  const ScoreRow* find(std::string_view id) const;  // nullptr when there is none
+};
+
+/// Off the nearer end of the row's range, relative to it; nullopt for a blind row.
+std::optional<double> nearest_error(double seconds, const Published& row);
+
+/// The rows of all whole refits and bare tensors in the folder, as their files have them, without a
+/// prediction. Raises InputError for a folder without rows, an id that stands twice, an unknown policy.
+Scoreboard read_scoreboard(const std::filesystem::path& folder);
+/// The same with predictions. `threads` refits are predicted at a time.
+Scoreboard predict_scoreboard(const std::filesystem::path& folder, unsigned threads = 2);
+
+/// Over the rows that are counted and predicted.
+struct ScoreSummary {
+  std::size_t rows = 0, within_tenth = 0, within_quarter = 0;
+  double median = 0, largest = 0;  // of the absolute errors
+};
+ScoreSummary summarise(const Scoreboard& scoreboard, bool with_fitted_rows);
+
+/// The table a person reads. Ends with a newline.
+std::string to_table(const Scoreboard& scoreboard);
+/// The JSON of docs/scoreboard.md, indented by two. Ends with a newline.
+std::string to_json(const Scoreboard& scoreboard);
+
+/// docs/accuracy.md and docs/blind-predictions.md. What rows are, without any prediction, is a text of its
+/// own that the document ends with.
+std::string accuracy_document(const Scoreboard& scoreboard);
+std::string accuracy_rows(const Scoreboard& scoreboard);
+std::string blind_document(const Scoreboard& scoreboard);
+std::string blind_rows(const Scoreboard& scoreboard);
+
+}  // namespace isthmus::report
