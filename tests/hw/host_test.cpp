@@ -68,7 +68,9 @@ TEST_P(HostShards, replay_every_policy_byte_for_byte_and_to_the_end_of_golden) {
       EXPECT_TRUE(replay.measurement.byte_exact());
       EXPECT_EQ(replay.measurement.verified, target_size(refit));
       for (const Mismatch& mismatch : replay.measurement.mismatches) ADD_FAILURE() << mismatch.message;
-      if (!expected.empty()) EXPECT_TRUE(test::target_bytes(refit, *plan, seed + 1) == expected);
+      if (!expected.empty()) {
+        EXPECT_TRUE(test::target_bytes(refit, *plan, seed + 1) == expected);
+      }
     }
   }
   for (const auto& [policy, count] : replayed) {
@@ -219,7 +221,9 @@ TEST(Host, timelines_keep_the_rule_of_timelines) {
       const Span& span = timeline.spans[i];
       EXPECT_LE(span.ready, span.end);
       EXPECT_LE(span.end, timeline.end);
-      if (span.cause != Span::no_cause) EXPECT_LE(timeline.spans[span.cause].end, span.ready);
+      if (span.cause != Span::no_cause) {
+        EXPECT_LE(timeline.spans[span.cause].end, span.ready);
+      }
       for (const std::uint32_t before : operations.dependencies(operations.list[i]))
         EXPECT_LE(timeline.spans[before].end, span.ready);
     }
