@@ -48,8 +48,9 @@ RC_GTEST_PROP(Program, keeps_shards_apart_and_all_moves_inside_the_arenas, (std:
       }
       RC_ASSERT(transfer.move.source >= 0 && source <= program.arena(transfer.from).size.value);
       RC_ASSERT(target <= program.arena(transfer.to).size.value);
-      RC_ASSERT(transfer.move.target >= program.targets(transfer.to).front().offset.value ||
-                transfer.move.target >= program.arena(transfer.to).staging.value);
+      const std::vector<Shard>& read_only = program.sources(transfer.to);
+      const Bytes writable = read_only.empty() ? Bytes{} : read_only.back().offset + read_only.back().bytes;
+      RC_ASSERT(transfer.move.target >= writable.value);
     }
   }
 }
