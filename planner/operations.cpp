@@ -53,6 +53,7 @@ class Expander {
       operation.bytes = geometry.source.bytes(step.region);
       operation.bulk_bytes = bulk ? operation.bytes : Bytes{};
       operation_of_[i] = place(operation, step);
+      result_.of_step.push_back(operation_of_[i]);
       for (std::uint32_t a = step.after_begin; a < step.after_end; ++a) {
         edges_.emplace_back(operation_of_[i], operation_of_[pattern.after[a]]);
       }

@@ -32,6 +32,7 @@ struct Operations {
   std::vector<std::uint32_t> after;        // operation indices
   std::vector<std::vector<Rank>> members;  // rank lists of collectives
   std::vector<Lane> lanes;
+  std::vector<std::uint32_t> of_step;  // the operation of each step: instances one after the other
 
   std::span<const std::uint32_t> dependencies(const Operation& operation) const {
     return std::span(after).subspan(operation.after_begin, operation.after_end - operation.after_begin);

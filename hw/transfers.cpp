@@ -1,0 +1,162 @@
+// The transfers that a step amounts to.
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "hw/program.hpp"
+#include "model/error.hpp"
+
+namespace isthmus::hw {
+
+class TransferMaker {
+ public:
+  TransferMaker(const Program& program, std::vector<Transfer>& transfers)
+      : program_(program), transfers_(transfers) {}
+
+  void add(ProgramStep which) {
+    which_ = which;
+    instance_ = &program_.plan_.instances[which.instance];
+    pattern_ = &program_.plan_.pattern(*instance_);
+    step_ = &pattern_->steps[which.step];
+    if (step_->kind == StepKind::broadcast) {
+      add_broadcast();
+    } else if (step_->kind == StepKind::all_gather) {
+      add_gather();
+    } else {
+      add(global_rank(*instance_, step_->source), global_rank(*instance_, step_->target), step_->region);
+    }
+  }
+
+ private:
+  std::vector<Rank> members(const Step& step) const {
+    std::vector<Rank> ranks;
+    for (const LocalRank rank : pattern_->members[step.members])
+      ranks.push_back(global_rank(*instance_, rank));
+    return ranks;
+  }
+
+  Place find(Rank rank, Buffer buffer, const Region& region) const {
+    const std::optional<Place> place = program_.place(which_.instance, rank, buffer);
+    if (place && place->box.contains(region)) return *place;
+    throw InputError({}, fmt::format("{}: {} is not in the {} buffer of rank {}, which is {}",
+                                     program_.describe(which_), to_string(region), to_string(buffer),
+                                     rank.value, place ? to_string(place->box) : "empty"));
+  }
+
+  void add(Rank from, Rank to, const Region& region) {
+    const Bytes element = element_size(program_.refit_.geometry(instance_->tensor).source.dtype);
+    transfers_.push_back(
+        {from, to, make_move(find(from, step_->from, region), find(to, step_->to, region), region, element),
+         which_});
+  }
+
+  /// The root has its own already, unless it is asked for in staging.
+  void add_broadcast() {
+    const Rank root = global_rank(*instance_, step_->source);
+    for (const Rank member : members(*step_)) {
+      const bool has_it = member == root && (step_->to == Buffer::target || step_->from == step_->to);
+      if (!has_it) add(root, member, step_->region);
+    }
+  }
+
+  /// Each member gets what it has not: from the first member that has it.
+  void add_gather() {
+    const std::vector<Rank> ranks = members(*step_);
+    const std::vector<std::vector<Region>> held = held_by(ranks);
+    for (std::size_t to = 0; to < ranks.size(); ++to) {
+      std::vector<Region> missing{step_->region};
+      take(ranks[to], ranks[to], held[to], missing);
+      for (std::size_t from = 0; from < ranks.size() && !missing.empty(); ++from) {
+        if (from != to) take(ranks[from], ranks[to], held[from], missing);
+      }
+      if (!missing.empty())
+        throw InputError(
+            {}, fmt::format("{}: no member holds {}", program_.describe(which_), to_string(missing.front())));
+    }
+  }
+
+  /// Moves what is held of what is missing. What a member has in the very buffer stays where it is.
+  void take(Rank from, Rank to, const std::vector<Region>& held, std::vector<Region>& missing) {
+    for (const Region& box : held) {
+      std::vector<Region> left;
+      for (const Region& wanted : missing) {
+        const Region part = intersect(box, wanted);
+        if (part.empty()) {
+          left.push_back(wanted);
+          continue;
+        }
+        if (from != to || step_->from != step_->to) add(from, to, part);
+        for (const Region& rest : subtract(wanted, part)) left.push_back(rest);
+      }
+      missing = std::move(left);
+    }
+  }
+
+  /// What each member holds of the region: of its source shard, or brought by the steps that the gather waits
+  /// for.
+  std::vector<std::vector<Region>> held_by(const std::vector<Rank>& ranks) const {
+    std::vector<std::vector<Region>> held(ranks.size());
+    const auto add_part = [&](std::size_t member, const Region& region) {
+      const Region part = intersect(region, step_->region);
+      if (!part.empty()) held[member].push_back(part);
+    };
+    if (step_->from == Buffer::source) {
+      for (std::size_t m = 0; m < ranks.size(); ++m) {
+        const std::optional<Place> shard = program_.place(which_.instance, ranks[m], Buffer::source);
+        if (shard) add_part(m, shard->box);
+      }
+      return held;
+    }
+    for (const std::uint32_t index : steps_before()) {
+      const Step& earlier = pattern_->steps[index];
+      if (earlier.to != step_->from) continue;
+      const std::vector<Rank> receivers = is_collective(earlier.kind)
+                                              ? members(earlier)
+                                              : std::vector<Rank>{global_rank(*instance_, earlier.target)};
+      for (std::size_t m = 0; m < ranks.size(); ++m) {
+        if (std::find(receivers.begin(), receivers.end(), ranks[m]) == receivers.end()) continue;
+        const bool root =
+            earlier.kind == StepKind::broadcast && global_rank(*instance_, earlier.source) == ranks[m];
+        if (!root || earlier.to != Buffer::target) add_part(m, earlier.region);
+      }
+    }
+    return held;
+  }
+
+  /// The steps that this one waits for, directly or through others, in order.
+  std::vector<std::uint32_t> steps_before() const {
+    std::vector<std::uint32_t> open, found;
+    std::unordered_set<std::uint32_t> known;
+    const auto add_all = [&](const Step& step) {
+      for (std::uint32_t a = step.after_begin; a < step.after_end; ++a) {
+        if (known.insert(pattern_->after[a]).second) open.push_back(pattern_->after[a]);
+      }
+    };
+    add_all(*step_);
+    while (!open.empty()) {
+      found.push_back(open.back());
+      open.pop_back();
+      add_all(pattern_->steps[found.back()]);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  const Program& program_;
+  std::vector<Transfer>& transfers_;
+  ProgramStep which_;
+  const Instance* instance_ = nullptr;
+  const Pattern* pattern_ = nullptr;
+  const Step* step_ = nullptr;
+};
+
+std::vector<Transfer> Program::transfers(std::uint32_t operation) const {
+  std::vector<Transfer> transfers;
+  TransferMaker maker(*this, transfers);
+  for (const ProgramStep step : steps(operation)) maker.add(step);
+  return transfers;
+}
+
+}  // namespace isthmus::hw
