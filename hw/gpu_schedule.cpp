@@ -70,6 +70,7 @@ class ScheduleBuilder {
     slots_.resize(std::size_t{result_.lane_streams} * options.slots);
     next_slot_.assign(result_.lane_streams, 0);
     local_.resize(gpus);
+    result_.batch_of.resize(program.operations().list.size());
     clear_window();
   }
 
@@ -89,6 +90,9 @@ class ScheduleBuilder {
   void lower(const Batch& batch) {
     lane_stream_ = batch.lane.value % result_.lane_streams;
     begin_batch(batch);
+    for (const std::uint32_t operation : batch.operations)
+      result_.batch_of[operation] = static_cast<std::uint32_t>(result_.starts.size());
+    result_.starts.push_back(dependencies_);
     for (const std::uint32_t operation : batch.operations) lower(operation);
     flush();
     emit_local();
@@ -231,7 +235,9 @@ class ScheduleBuilder {
     }
     std::uint32_t packed = none;
     if (!window_.pieces.empty()) packed = emit_moves(packing, {slot.exchange}, before);
+    assign(window_.packed_operations, packed);
     slot.exchange = emit_exchange({packed, slot.unpacking}, messages);
+    assign(window_.packed_operations, slot.exchange);
     assign(window_.direct_operations, slot.exchange);
     if (!window_.pieces.empty() || !window_.onward_operations.empty()) {
       slot.unpacking = emit_moves(unpacking, {slot.exchange}, after);
@@ -374,6 +380,14 @@ std::span<const std::uint32_t> GpuSchedule::waits_of(const Launch& launch) const
 std::span<const std::uint32_t> GpuSchedule::launches_of_operation(std::size_t operation) const {
   return std::span(launches_of)
       .subspan(launches_begin[operation], launches_begin[operation + 1] - launches_begin[operation]);
+}
+
+std::vector<std::uint32_t> operations_of_launches(const GpuSchedule& schedule) {
+  std::vector<std::uint32_t> result(schedule.launches.size(), 0);
+  for (std::uint32_t i = 0; i + 1 < schedule.launches_begin.size(); ++i) {
+    for (const std::uint32_t launch : schedule.launches_of_operation(i)) result[launch] = i;
+  }
+  return result;
 }
 
 GpuSchedule make_schedule(const Program& program, std::uint32_t gpus, const ScheduleOptions& options) {

@@ -64,6 +64,8 @@ struct GpuSchedule {
   std::vector<Message> messages;
   std::vector<std::uint32_t> waits;
   std::vector<std::uint32_t> launches_begin, launches_of;  // by operation: the launches that do its work
+  std::vector<std::uint32_t> batch_of;                     // by operation
+  std::vector<std::vector<std::uint32_t>> starts;          // by batch: the launches after which it may begin
   std::int64_t crossing_bytes = 0;                         // between GPUs, in one run
 
   std::span<const GpuMove> moves_of(std::uint32_t gpu, std::size_t launch) const;
@@ -72,6 +74,9 @@ struct GpuSchedule {
   std::span<const std::uint32_t> launches_of_operation(std::size_t operation) const;
   std::uint32_t streams() const { return lane_streams * streams_per_lane; }
 };
+
+/// Some operation that each launch works for.
+std::vector<std::uint32_t> operations_of_launches(const GpuSchedule& schedule);
 
 GpuSchedule make_schedule(const Program& program, std::uint32_t gpus, const ScheduleOptions& options = {});
 

@@ -176,6 +176,13 @@ std::uint32_t number_tiles(DeviceMove* moves, std::size_t count) {
   return tiles;
 }
 
+void load_kernels() {
+  cudaFuncAttributes attributes;
+  check(cudaFuncGetAttributes(&attributes, move_kernel), "cudaFuncGetAttributes");
+  check(cudaFuncGetAttributes(&attributes, fill_kernel), "cudaFuncGetAttributes");
+  check(cudaFuncGetAttributes(&attributes, compare_kernel), "cudaFuncGetAttributes");
+}
+
 void launch_moves(const DeviceMove* moves, std::uint32_t count, std::uint32_t tiles, std::uint32_t blocks,
                   const std::uint32_t* abort, cudaStream_t stream) {
   if (tiles == 0) return;

@@ -55,6 +55,9 @@ struct DeviceShard {
 
 enum class ShardValue : std::uint32_t { code, complement };
 
+/// Loads the kernels onto the current GPU: CUDA would do so at first use, and wait for all that runs there.
+void load_kernels();
+
 void launch_moves(const DeviceMove* moves, std::uint32_t count, std::uint32_t tiles, std::uint32_t blocks,
                   const std::uint32_t* abort, cudaStream_t stream);
 void launch_fill(const DeviceShard* shards, std::uint32_t count, ShardValue value, std::uint32_t blocks,

@@ -1,0 +1,66 @@
+#include "hw/cuda/nccl.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "hw/cuda/check.hpp"
+#include "hw/cuda/session.hpp"
+#include "hw/gpu_timeline.hpp"
+#include "model/error.hpp"
+
+namespace isthmus::hw {
+namespace {
+
+std::uint32_t visible_gpus() {
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  if (count == 0) throw SystemError("no GPU is visible to the nccl backend");
+  return static_cast<std::uint32_t>(count);
+}
+
+void note_sizes(const Program& program, const GpuSchedule& schedule, Measurement& measurement) {
+  for (std::uint32_t i = 0; i < program.operations().list.size(); ++i) {
+    for (const Transfer& transfer : program.transfers(i)) {
+      if (transfer.from != transfer.to) measurement.moved += Bytes{transfer.move.bytes()};
+    }
+  }
+  for (std::size_t r = 0; r < program.ranks(); ++r) {
+    for (const Shard& shard : program.targets({static_cast<std::uint32_t>(r)}))
+      measurement.verified += shard.bytes;
+  }
+  for (const std::int64_t bytes : schedule.arena_bytes) measurement.memory += Bytes{bytes};
+}
+
+}  // namespace
+
+Measurement NcclExecutor::run(const Program& program, const RunOptions& options) {
+  Measurement measurement;
+  const std::uint32_t gpus = settings_.gpus == 0 ? visible_gpus() : std::min(settings_.gpus, visible_gpus());
+  measurement.backend = "nccl";
+  measurement.device = describe_gpus(gpus);
+  const GpuSchedule schedule = make_schedule(program, gpus, settings_.schedule);
+  note_sizes(program, schedule, measurement);
+  const std::uint32_t passes = Codes(program).passes();
+  measurement.passes_needed = passes;
+  GpuSession session(program, schedule, std::chrono::nanoseconds(options.deadline.value / 1000));
+  const std::uint32_t wanted = options.warm_up + options.repetitions;
+  const std::uint32_t runs = options.verify ? std::max(wanted, passes) : wanted;
+  for (std::uint32_t r = 0; r < runs; ++r) {
+    const std::uint32_t pass = r % passes;
+    session.prepare(pass);
+    const std::vector<Instant> ends = session.execute();
+    const bool timed = r >= options.warm_up && r < wanted;
+    if (timed) {
+      Timeline timeline = timeline_of(program, schedule, ends);
+      const Duration time = timeline.end - Instant{};
+      if (measurement.times.empty() || time < measurement.fastest()) measurement.timeline = timeline;
+      measurement.times.push_back(time);
+    }
+    if (options.verify) session.judge(pass, options.most_mismatches, measurement);
+  }
+  measurement.passes = options.verify ? std::min(runs, passes) : 0;
+  session.close();
+  return measurement;
+}
+
+}  // namespace isthmus::hw
