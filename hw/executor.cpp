@@ -21,6 +21,21 @@ Duration Measurement::median() const {
   return sorted[(sorted.size() - 1) / 2];
 }
 
+std::uint32_t run_count(const RunOptions& options, std::uint32_t passes_needed) {
+  const std::uint32_t asked = options.warm_up + std::max(options.repetitions, 1U);
+  return options.verify ? std::max(asked, passes_needed) : asked;
+}
+
+bool is_timed(const RunOptions& options, std::uint32_t r) {
+  return r >= options.warm_up && r < options.warm_up + std::max(options.repetitions, 1U);
+}
+
+void add_repetition(Measurement& measurement, Timeline timeline) {
+  const Duration time = timeline.end - Instant{};
+  if (measurement.times.empty() || time < measurement.fastest()) measurement.timeline = std::move(timeline);
+  measurement.times.push_back(time);
+}
+
 std::vector<Backend> backends() {
   return {
       {"host", "threads and memory of this process",

@@ -57,6 +57,11 @@ struct Measurement {
   Duration median() const;
 };
 
+/// Which runs an executor makes, and which of them count (see above); r counts from 0.
+std::uint32_t run_count(const RunOptions& options, std::uint32_t passes_needed);
+bool is_timed(const RunOptions& options, std::uint32_t r);
+void add_repetition(Measurement& measurement, Timeline timeline);
+
 class Executor {
  public:
   virtual ~Executor() = default;

@@ -46,6 +46,7 @@ class TransferMaker {
   }
 
   void add(Rank from, Rank to, const Region& region) {
+    if (from == to && step_->from == step_->to) return;  // it is there
     const Bytes element = element_size(program_.refit_.geometry(instance_->tensor).source.dtype);
     transfers_.push_back(
         {from, to, make_move(find(from, step_->from, region), find(to, step_->to, region), region, element),
@@ -56,8 +57,7 @@ class TransferMaker {
   void add_broadcast() {
     const Rank root = global_rank(*instance_, step_->source);
     for (const Rank member : members(*step_)) {
-      const bool has_it = member == root && (step_->to == Buffer::target || step_->from == step_->to);
-      if (!has_it) add(root, member, step_->region);
+      if (member != root || step_->to != Buffer::target) add(root, member, step_->region);
     }
   }
 
@@ -87,7 +87,7 @@ class TransferMaker {
           left.push_back(wanted);
           continue;
         }
-        if (from != to || step_->from != step_->to) add(from, to, part);
+        add(from, to, part);
         for (const Region& rest : subtract(wanted, part)) left.push_back(rest);
       }
       missing = std::move(left);

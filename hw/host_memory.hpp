@@ -1,0 +1,33 @@
+#pragma once
+// The arenas of all ranks in one process, what fills them before a run, and what judges them after it.
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "hw/executor.hpp"
+#include "hw/judge.hpp"
+
+namespace isthmus::hw {
+
+class HostMemory {
+ public:
+  /// The program must outlive it. Raises InputError when this machine's memory is too small.
+  HostMemory(const Program& program, std::size_t threads);
+
+  std::byte* arena(Rank rank) { return arenas_[rank.index()].get(); }
+
+  /// Everything as before a run, in this pass of the code.
+  void prepare(std::uint32_t pass);
+  /// Compares every byte of the target shards; adds what is wrong to the measurement.
+  void judge(std::uint32_t pass, std::size_t most, Measurement& measurement) const;
+  std::uint32_t passes() const { return codes_.passes(); }
+
+ private:
+  const Program& program_;
+  Codes codes_;
+  std::size_t threads_;
+  std::vector<std::unique_ptr<std::byte[]>> arenas_;
+};
+
+}  // namespace isthmus::hw
