@@ -68,7 +68,7 @@ __device__ std::uint32_t piece_of(const DeviceMove* moves, std::uint32_t count, 
   return low;
 }
 
-__global__ void __launch_bounds__(move_threads)
+__global__ void __launch_bounds__(move_threads, 2)
     move_kernel(const DeviceMove* moves, std::uint32_t count, std::uint32_t tiles,
                 const volatile std::uint32_t* abort) {
   const auto begin = static_cast<std::uint32_t>(std::uint64_t{tiles} * blockIdx.x / gridDim.x);
@@ -186,7 +186,8 @@ void load_kernels() {
 void launch_moves(const DeviceMove* moves, std::uint32_t count, std::uint32_t tiles, std::uint32_t blocks,
                   const std::uint32_t* abort, cudaStream_t stream) {
   if (tiles == 0) return;
-  move_kernel < <<tiles<blocks ? tiles : blocks, move_threads, 0, stream>>>(moves, count, tiles, abort);
+  const std::uint32_t grid = tiles < blocks ? tiles : blocks;
+  move_kernel<<<grid, move_threads, 0, stream>>>(moves, count, tiles, abort);
   check(cudaGetLastError(), "launch of move_kernel");
 }
 

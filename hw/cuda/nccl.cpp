@@ -43,19 +43,12 @@ Measurement NcclExecutor::run(const Program& program, const RunOptions& options)
   const std::uint32_t passes = Codes(program).passes();
   measurement.passes_needed = passes;
   GpuSession session(program, schedule, std::chrono::nanoseconds(options.deadline.value / 1000));
-  const std::uint32_t wanted = options.warm_up + options.repetitions;
-  const std::uint32_t runs = options.verify ? std::max(wanted, passes) : wanted;
+  const std::uint32_t runs = run_count(options, passes);
   for (std::uint32_t r = 0; r < runs; ++r) {
     const std::uint32_t pass = r % passes;
     session.prepare(pass);
     const std::vector<Instant> ends = session.execute();
-    const bool timed = r >= options.warm_up && r < wanted;
-    if (timed) {
-      Timeline timeline = timeline_of(program, schedule, ends);
-      const Duration time = timeline.end - Instant{};
-      if (measurement.times.empty() || time < measurement.fastest()) measurement.timeline = timeline;
-      measurement.times.push_back(time);
-    }
+    if (is_timed(options, r)) add_repetition(measurement, timeline_of(program, schedule, ends));
     if (options.verify) session.judge(pass, options.most_mismatches, measurement);
   }
   measurement.passes = options.verify ? std::min(runs, passes) : 0;

@@ -254,7 +254,7 @@ std::uint32_t GpuSession::block_budget(const Gpu& gpu, std::size_t launch) const
   for (const GpuMove& move : schedule_.moves_of(g, launch)) {
     if (move.target_gpu != g) return multiprocessors;
   }
-  return multiprocessors * 3;
+  return multiprocessors * 2;
 }
 
 void GpuSession::wait_for(const Gpu& gpu, cudaEvent_t event) {
