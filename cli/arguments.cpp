@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
+#include "hw/executor.hpp"
 #include "model/text.hpp"
 #include "planner/policy.hpp"
 
@@ -9,8 +10,8 @@ namespace isthmus::cli {
 namespace {
 
 constexpr const char* exit_statuses =
-    "Exit status: 0 done; 1 a verdict against the input (violation found, slower than --max-seconds, "
-    "plans or topologies differ); 2 bad input, "
+    "Exit status: 0 done; 1 a verdict against the input (violation found, wrong bytes, slower than "
+    "--max-seconds, outside --tolerance, plans or topologies differ); 2 bad input, "
     "unsupported layout or usage; 3 the system failed.";
 
 std::string policy_names() {
@@ -112,6 +113,44 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
   return command;
 }
 
+CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "replay", "Execute plans, measure them, and look at every byte that arrives (docs/replay.md)");
+  add_scenario(*command, options, "; or a plan file (docs/plan-format.md)");
+  add_policy(*command, options.policies);
+  std::string names;
+  for (const hw::Backend& backend : hw::backends()) {
+    names += fmt::format("{}{} ({}{})", names.empty() ? "" : ", ", backend.name, backend.summary,
+                         backend.make == nullptr ? "; not in this program" : "");
+  }
+  command->add_option("--backend", options.backend, fmt::format("What executes: {}; default host", names))
+      ->type_name("NAME");
+  command
+      ->add_option("--scale", options.scale,
+                   "Share of the bytes: fewer layers, then smaller dimensions, same layouts; default 1")
+      ->check(CLI::Range(1e-12, 1.0))
+      ->type_name("F");
+  command->add_option("--repeat", options.repetitions, "Timed runs; the table has the fastest; default 1")
+      ->check(CLI::Range(1, 1'000'000))
+      ->type_name("N");
+  command->add_option("--warm-up", options.warm_up, "Runs before them that are not timed; default 0")
+      ->check(CLI::Range(0, 1'000'000))
+      ->type_name("N");
+  command
+      ->add_option("--deadline", options.deadline_seconds,
+                   "Seconds that any single wait may take before all is stopped; default 30")
+      ->check(CLI::Range(1e-3, 1e5))
+      ->type_name("S");
+  command->add_flag("!--no-verify", options.verify, "Do not look at the bytes");
+  command->add_flag("--predict", options.predict, "Show what the scenario's calibration predicts beside");
+  command
+      ->add_option("--tolerance", options.tolerance,
+                   "Gate: exit status 1 when a measured time is off its prediction by more than this share")
+      ->check(CLI::Range(0.0, 1e9))
+      ->type_name("F");
+  return command;
+}
+
 struct PlanCommands {
   const CLI::App *plan = nullptr, *show = nullptr, *diff = nullptr;
 };
@@ -182,8 +221,9 @@ TopologyCommands add_topology(CLI::App& app, TopologyOptions& options) {
 }  // namespace
 
 int run(int argc, char** argv) {
-  CLI::App app("Plans, proves and predicts the movement of a model's weights between two GPU meshes.",
-               "isthmus");
+  CLI::App app(
+      "Plans, proves, predicts and replays the movement of a model's weights between two GPU meshes.",
+      "isthmus");
   app.footer(exit_statuses);
   app.require_subcommand(1);
 
@@ -199,6 +239,8 @@ int run(int argc, char** argv) {
       ->type_name("FILE");
   VerifyOptions verify_options;
   const CLI::App* verify_command = add_verify(app, verify_options);
+  ReplayOptions replay_options;
+  const CLI::App* replay_command = add_replay(app, replay_options);
   PlanOptions plan_options;
   ShowPlanOptions show_options;
   DiffPlansOptions diff_options;
@@ -221,6 +263,7 @@ int run(int argc, char** argv) {
   if (simulate_command->parsed()) return simulate(simulate_options);
   if (bound_command->parsed()) return bound(bound_options);
   if (verify_command->parsed()) return verify(verify_options);
+  if (replay_command->parsed()) return replay(replay_options);
   if (plan_commands.plan->parsed()) return plan(plan_options);
   if (plan_commands.show->parsed()) return show_plan(show_options);
   if (plan_commands.diff->parsed()) return diff_plans(diff_options);

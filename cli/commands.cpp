@@ -25,24 +25,6 @@
 namespace isthmus::cli {
 namespace {
 
-/// The chosen policies in the order given; all of them for none or `all`. Unknown names are refused.
-std::vector<std::string> chosen_policies(const std::vector<std::string>& names) {
-  std::vector<std::string> chosen;
-  std::string known;
-  for (const Policy& policy : policies()) known += fmt::format("{}, ", policy.name);
-  for (const std::string& name : names) {
-    if (name == "all") continue;
-    if (find_policy(name) == nullptr)
-      throw InputError({"--policy", 0, ""}, fmt::format("'{}'", printable(name)), known + "all");
-    chosen.push_back(name);
-  }
-  const bool all = names.empty() || chosen.size() < names.size();
-  if (!all) return chosen;
-  chosen.clear();
-  for (const Policy& policy : policies()) chosen.emplace_back(policy.name);
-  return chosen;
-}
-
 /// 0, or 1 with the reason on standard error when no policy meets the gate.
 int apply_gate(const report::Comparison& comparison, double max_seconds) {
   const report::PolicyRow* best = comparison.fastest();
@@ -78,6 +60,23 @@ void judge_calibration(const Scenario& scenario, Validation& result) {
 }
 
 }  // namespace
+
+std::vector<std::string> chosen_policies(const std::vector<std::string>& names) {
+  std::vector<std::string> chosen;
+  std::string known;
+  for (const Policy& policy : policies()) known += fmt::format("{}, ", policy.name);
+  for (const std::string& name : names) {
+    if (name == "all") continue;
+    if (find_policy(name) == nullptr)
+      throw InputError({"--policy", 0, ""}, fmt::format("'{}'", printable(name)), known + "all");
+    chosen.push_back(name);
+  }
+  const bool all = names.empty() || chosen.size() < names.size();
+  if (!all) return chosen;
+  chosen.clear();
+  for (const Policy& policy : policies()) chosen.emplace_back(policy.name);
+  return chosen;
+}
 
 int simulate(const SimulateOptions& options) {
   const std::vector<std::string> names = chosen_policies(options.policies);

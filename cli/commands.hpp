@@ -24,6 +24,8 @@ struct SimulateOptions {
   bool json = false;
 };
 int simulate(const SimulateOptions& options);
+/// The chosen policies in the order given; all of them for none or `all`. Unknown names are refused.
+std::vector<std::string> chosen_policies(const std::vector<std::string>& names);
 
 struct BoundOptions {
   std::string scenario;
@@ -70,6 +72,22 @@ struct DiffPlansOptions {
   bool json = false;
 };
 int diff_plans(const DiffPlansOptions& options);
+
+struct ReplayOptions {
+  std::string scenario;  // or a plan file
+  std::optional<std::string> model;
+  std::vector<std::string> policies;  // empty: all
+  std::vector<std::string> overrides;
+  std::string backend = "host";
+  double scale = 1;  // share of the bytes
+  std::uint32_t warm_up = 0, repetitions = 1;
+  double deadline_seconds = 30;     // of every single wait
+  bool verify = true;               // look at every byte
+  bool predict = false;             // show predictions beside
+  std::optional<double> tolerance;  // gate: exit status 1 when a prediction is further off
+  bool json = false;
+};
+int replay(const ReplayOptions& options);
 
 struct ValidateOptions {
   std::string scenario;

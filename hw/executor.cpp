@@ -53,6 +53,14 @@ void add_repetition(Measurement& measurement, Timeline timeline) {
   measurement.times.push_back(time);
 }
 
+std::string to_string(const SystemFault& fault) {
+  std::string text = fmt::format("{}: {}", fault.call, fault.code);
+  if (!fault.rank && fault.step.empty()) return text;
+  text += " (";
+  if (fault.rank) text += fmt::format("rank {}{}", *fault.rank, fault.step.empty() ? "" : "; ");
+  return text + fault.step + ")";
+}
+
 std::vector<Backend> backends() {
   return {
       {"host", "threads and memory of this process",

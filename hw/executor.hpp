@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,16 @@ class Executor {
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
 };
+
+/// What failed outside the program, and where; thrown as SystemError(to_string(fault)).
+struct SystemFault {
+  std::string call;                     // "ncclSend", "cudaMemcpyAsync", "wait"
+  std::string code;                     // what the call said, or "not complete after 30 s"
+  std::string step{};                   // Program::describe; empty where it is none's
+  std::optional<std::uint32_t> rank{};  // none: of all ranks together
+};
+/// "call: code (rank 3; step 1 of tensor w)"
+std::string to_string(const SystemFault& fault);
 
 /// A way to execute, by the name that --backend takes.
 struct Backend {

@@ -178,8 +178,9 @@ void HostRun::watch() {
 void HostRun::fail(const char* call, const std::string& code, std::uint32_t operation) {
   if (failure_) return;
   const Program& program = host_.program;
-  failure_ = std::make_exception_ptr(SystemError(SystemFault{
-      call, code, program.describe(operation), program.operations().list[operation].source.value}));
+  const SystemFault fault{call, code, program.describe(operation),
+                          program.operations().list[operation].source.value};
+  failure_ = std::make_exception_ptr(SystemError(to_string(fault)));
   more_.notify_all();
   ended_.notify_all();
 }

@@ -61,7 +61,7 @@ class HostRun {
   const HostSettings& settings_;
   Clock::time_point start_;
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;               // guards all below
   std::condition_variable more_;   // something is ready, or nothing ever will be
   std::condition_variable ended_;  // all is complete, or something failed
   ReadyOperations order_;

@@ -26,17 +26,7 @@ std::string lines_of(const std::vector<InputError>& all) {
   return text;
 }
 
-std::string sentence(const SystemFault& fault) {
-  std::string text = fmt::format("{}: {}", fault.call, fault.code);
-  if (!fault.rank && fault.step.empty()) return one_line(text);
-  text += " (";
-  if (fault.rank) text += fmt::format("rank {}{}", *fault.rank, fault.step.empty() ? "" : "; ");
-  return one_line(text + fault.step + ")");
-}
-
 }  // namespace
-
-SystemError::SystemError(const SystemFault& fault) : std::runtime_error(sentence(fault)) {}
 
 InputError::InputError(const Location& where, std::string_view found, std::string_view allowed)
     : InputError(where, fmt::format("found {}; allowed: {}", found, allowed)) {

@@ -6,8 +6,6 @@
 //   exit status 3
 // A verdict that a caller branches on is a [[nodiscard]] value, never an exception.
 
-#include <cstdint>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -44,19 +42,9 @@ class InputError : public std::runtime_error {
   std::string message_, found_, allowed_;
 };
 
-/// What failed outside the program while something ran on many ranks; empty where it does not apply.
-struct SystemFault {
-  std::string call;  // "ncclSend", "cudaMemcpyAsync", "wait"
-  std::string code;  // what the call said, or "30 s without progress"
-  std::string step;  // which step, on which tensor
-  std::optional<std::uint32_t> rank;
-};
-
 class SystemError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-  /// "call: code (rank 3; step 1 of tensor w)"
-  explicit SystemError(const SystemFault& fault);
 };
 
 [[noreturn]] void assertion_failed(std::string_view expression, std::string_view file, int line,

@@ -22,7 +22,7 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
       {"model", {}},
       {"planner", {"model"}},
       {"sim", {"model", "planner"}},
-      {"report", {"model", "planner", "sim"}},
+      {"report", {"model", "planner", "sim", "hw"}},
       {"hw", {"model", "planner"}},
       {"cli", {"model", "planner", "sim", "report", "hw"}},
   };

@@ -1,0 +1,68 @@
+// isthmus replay.
+
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/scenario_input.hpp"
+#include "hw/executor.hpp"
+#include "model/calibration.hpp"
+#include "model/refit.hpp"
+#include "model/refit_scale.hpp"
+#include "report/replay.hpp"
+
+namespace isthmus::cli {
+namespace {
+
+report::ReplaySettings settings_of(const ReplayOptions& options, const Scenario& scenario) {
+  report::ReplaySettings settings;
+  settings.options.warm_up = options.warm_up;
+  settings.options.repetitions = options.repetitions;
+  settings.options.verify = options.verify;
+  settings.options.deadline = {
+      static_cast<std::int64_t>(options.deadline_seconds * static_cast<double>(picoseconds_per_second))};
+  if (options.predict || options.tolerance) {
+    settings.calibration =
+        read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
+  }
+  return settings;
+}
+
+/// Prints; 1 where bytes are wrong, a plan is not proven, or a prediction is too far off.
+int conclude(const report::Replay& replay, const ReplayOptions& options) {
+  print(report::replay_document(replay, options.json));
+  if (options.verify && !replay.byte_exact()) return 1;
+  if (!options.tolerance || replay.within(*options.tolerance)) return 0;
+  fmt::print(stderr, "isthmus: a measured time is further from its prediction than --tolerance {} allows\n",
+             *options.tolerance);
+  return 1;
+}
+
+int replay_plan(const PlanFile& file, hw::Executor& executor, const ReplayOptions& options) {
+  const auto refuse = [](const char* option) {
+    throw InputError({option, 0, ""}, "beside a plan file, which says itself what moves",
+                     "a scenario, to be planned");
+  };
+  if (!options.policies.empty()) refuse("--policy");
+  if (options.scale != 1) refuse("--scale");
+  if (options.model) refuse("--model");
+  if (!options.overrides.empty()) refuse("--set");
+  return conclude(report::replay(file.refit, file.plan, executor, settings_of(options, file.scenario)),
+                  options);
+}
+
+}  // namespace
+
+int replay(const ReplayOptions& options) {
+  const std::unique_ptr<hw::Executor> executor = hw::make_executor(options.backend);
+  if (const std::optional<PlanFile> file = find_plan(options.scenario))
+    return replay_plan(*file, *executor, options);
+  const std::vector<std::string> names = chosen_policies(options.policies);
+  const Scenario scenario = read_any(options.scenario, options.overrides, options.model);
+  report::ReplaySettings settings = settings_of(options, scenario);
+  const ScaledRefit scaled = scale_refit(resolve(scenario), options.scale);
+  settings.share = scaled.share;
+  return conclude(report::replay(scaled.refit, names, *executor, settings), options);
+}
+
+}  // namespace isthmus::cli

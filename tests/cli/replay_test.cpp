@@ -1,0 +1,61 @@
+// isthmus replay on the command line.
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.hpp"
+#include "tests/support/scenario_texts.hpp"
+
+namespace isthmus {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class ReplayCommand : public ProgramTest {
+ protected:
+  std::string scenario() const {
+    folder_.write("s.yaml", bare_tensor);
+    return (folder_.path() / "s.yaml").string();
+  }
+};
+
+TEST_F(ReplayCommand, replays_a_scenario_on_the_host_and_says_that_every_byte_is_right) {
+  const ProgramResult text = run("replay " + scenario() + " --backend host --repeat 2 --predict");
+  EXPECT_EQ(text.status, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("byte-exact"));
+  EXPECT_THAT(text.output, HasSubstr("predicted"));
+  const Json document = Json::parse(run("replay " + scenario() + " --policy p2p,striped --json").output);
+  EXPECT_EQ(document["byte_exact"], true);
+  EXPECT_EQ(document["policies"].size(), 2U);
+  EXPECT_EQ(document["policies"][0]["predicted_seconds"], nullptr);
+}
+
+TEST_F(ReplayCommand, replays_a_plan_file_which_says_itself_what_moves) {
+  const std::string plan = (folder_.path() / "p.json").string();
+  ASSERT_EQ(run("plan " + scenario() + " --policy p2p -o " + plan).status, 0);
+  const ProgramResult result = run("replay " + plan);
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("p2p"));
+  for (const char* option : {"--scale 0.5", "--policy p2p", "--set refit.streams=2"}) {
+    const ProgramResult refused = run(fmt::format("replay {} {}", plan, option));
+    EXPECT_EQ(refused.status, 2) << option;
+    EXPECT_THAT(refused.errors, HasSubstr("beside a plan file"));
+  }
+}
+
+TEST_F(ReplayCommand, has_exit_statuses_for_verdicts_and_for_bad_usage) {
+  EXPECT_EQ(run("replay " + scenario() + " --policy p2p --tolerance 1e8").status, 0);
+  const ProgramResult gate = run("replay " + scenario() + " --policy p2p --tolerance 0");
+  EXPECT_EQ(gate.status, 1);
+  EXPECT_THAT(gate.errors, HasSubstr("--tolerance"));
+  EXPECT_EQ(run("replay " + scenario() + " --scale 0").status, 2);
+  EXPECT_EQ(run("replay " + scenario() + " --repeat 0").status, 2);
+  EXPECT_EQ(run("replay " + scenario() + " --policy teleport").status, 2);
+  const ProgramResult unknown = run("replay " + scenario() + " --backend pigeon");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.errors, HasSubstr("allowed: host"));
+}
+
+}  // namespace
+}  // namespace isthmus
