@@ -237,7 +237,8 @@ class CurveBench {
   }
 
   void once(const std::string& path, double seconds) {
-    CurvePoint point{path};
+    CurvePoint point;
+    point.path = path;
     point.seconds = point.fastest = point.slowest = point.host_seconds = seconds;
     visit_(point);
   }

@@ -19,11 +19,7 @@ std::uint32_t visible_gpus() {
 }
 
 void note_sizes(const Program& program, const GpuSchedule& schedule, Measurement& measurement) {
-  for (std::uint32_t i = 0; i < program.operations().list.size(); ++i) {
-    for (const Transfer& transfer : program.transfers(i)) {
-      if (transfer.from != transfer.to) measurement.moved += Bytes{transfer.move.bytes()};
-    }
-  }
+  measurement.moved = {schedule.crossing_bytes};
   for (std::size_t r = 0; r < program.ranks(); ++r) {
     for (const Shard& shard : program.targets({static_cast<std::uint32_t>(r)}))
       measurement.verified += shard.bytes;

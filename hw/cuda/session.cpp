@@ -324,7 +324,7 @@ std::string GpuSession::describe(std::size_t launch) const {
 }
 
 void GpuSession::fail(const std::string& message) const {
-  throw SystemError(fmt::format("the nccl backend gave up: {}", message));
+  throw SystemError(to_string(SystemFault{"nccl backend", message}));
 }
 
 std::string describe_gpus(std::uint32_t gpus) {

@@ -20,7 +20,7 @@
 namespace isthmus::hw {
 namespace {
 
-constexpr std::uint64_t gpu_refits = 400;  // of all shards
+constexpr std::uint64_t gpu_refits = 1600;  // of all shards
 
 /// Ranks on hosts of eight GPUs, in order or two to a GPU.
 Refit hosted_refit(std::uint64_t seed) {
@@ -33,8 +33,8 @@ Refit hosted_refit(std::uint64_t seed) {
 
 ScheduleOptions small_options(std::uint64_t seed) {
   ScheduleOptions options;
-  options.lane_streams = 1 + seed % 3;
-  options.slots = 1 + seed / 3 % 3;
+  options.lane_streams = static_cast<std::uint32_t>(1 + seed % 3);
+  options.slots = static_cast<std::uint32_t>(1 + seed / 3 % 3);
   options.slot_bytes = 256 << seed / 9 % 3;
   options.direct_bytes = seed / 2 % 2 == 0 ? 1 : 64;
   options.largest_message = seed / 4 % 2 == 0 ? 1 << 20 : 48;
@@ -73,7 +73,7 @@ TEST_P(GpuShards, bring_every_byte_of_every_policy_in_any_order_that_waits_allow
       ++run[policy.name];
       const Program program(refit, *plan);
       const ScheduleOptions options = small_options(seed);
-      const GpuSchedule schedule = make_schedule(program, 1 + (seed + 1) % 4, options);
+      const GpuSchedule schedule = make_schedule(program, static_cast<std::uint32_t>(1 + (seed + 1) % 4), options);
       expect_limits(schedule, options);
       for (std::uint64_t order = 0; order < 3; ++order) {
         const test::InterpretedRun found =
