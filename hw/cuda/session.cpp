@@ -17,6 +17,15 @@ constexpr std::chrono::seconds set_up_deadline{120};
 
 Instant after(double milliseconds) { return {static_cast<std::int64_t>(std::max(0.0, milliseconds) * 1e9)}; }
 
+/// In the order of a stream: a copy from ordinary memory has left it when the call returns, but may not yet
+/// have arrived.
+template <class Value>
+void upload(Value* target, const std::vector<Value>& values, cudaStream_t stream) {
+  if (values.empty()) return;
+  check(cudaMemcpyAsync(target, values.data(), values.size() * sizeof(Value), cudaMemcpyHostToDevice, stream),
+        "cudaMemcpyAsync to the device");
+}
+
 }  // namespace
 
 GpuSession::GpuSession(const Program& program, const GpuSchedule& schedule, std::chrono::nanoseconds deadline)
@@ -133,8 +142,8 @@ void GpuSession::upload_moves(Gpu& gpu) {
   for (std::size_t l = 0; l + 1 < begin.size(); ++l)
     gpu.tiles.push_back(number_tiles(moves.data() + begin[l], begin[l + 1] - begin[l]));
   gpu.moves = device_array<DeviceMove>(gpu.index, moves.size());
-  check(cudaMemcpy(gpu.moves.get(), moves.data(), moves.size() * sizeof(DeviceMove), cudaMemcpyHostToDevice),
-        "cudaMemcpy of moves");
+  use_gpu(gpu.index);
+  upload(gpu.moves.get(), moves, gpu.streams[0].get());
 }
 
 void GpuSession::upload_shards(Gpu& gpu, const std::vector<ShardPlace>& places, std::uint32_t pass,
@@ -145,9 +154,7 @@ void GpuSession::upload_shards(Gpu& gpu, const std::vector<ShardPlace>& places, 
     const ShardCode code = target ? codes_.target(*place.shard, pass) : codes_.source(*place.shard, pass);
     shards.push_back({code, place.memory});
   }
-  check(cudaMemcpy(gpu.shards.get(), shards.data(), shards.size() * sizeof(DeviceShard),
-                   cudaMemcpyHostToDevice),
-        "cudaMemcpy of shards");
+  upload(gpu.shards.get(), shards, gpu.streams[0].get());
 }
 
 void GpuSession::prepare(std::uint32_t pass) {
