@@ -1,7 +1,7 @@
 #pragma once
 // A calibration (model/calibration.hpp) from curves (hw/microbench.hpp). GPUs of one host say nothing about a
-// network, so whatever they do not say stays as in `base`. With t(n, s) the time of a group of n messages of s
-// bytes from one GPU to another, and R the rate of the largest message alone:
+// network, so whatever they do not say stays as in `base`. With t(n, s) the time of a group of n messages
+// of s bytes from one GPU to another, and R the rate of the largest message alone:
 //   nvlink_efficiency      R / nominal; from the rate with both directions at work to R
 //   nvlink_latency         t(1, smallest), fastest to slowest run
 //   enqueue_time           host time per message of the largest group of the smallest ones; over all sizes

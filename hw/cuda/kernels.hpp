@@ -2,8 +2,8 @@
 // The kernels of the NCCL backend, as functions that launch them on a stream of the current GPU.
 // Moving. A persistent kernel of at most `blocks` blocks copies a list of strided pieces, within the GPU or
 // into a peer's memory that it has access to. Each piece is cut into tiles of `tile_units` words, the widest
-// that its addresses, strides and runs are multiples of (16 bytes at best); the tiles of all pieces are spread
-// evenly over the blocks. It waits for nothing, so it always ends; it ends early once *abort is not 0.
+// that its addresses, strides and runs are multiples of (16 bytes at best); the tiles of all pieces are
+// spread evenly over the blocks. It waits for nothing, so it always ends; it ends early once *abort is not 0.
 // Filling and comparing work element by element with the code of hw/code.hpp.
 // Invariants: a piece has fewer than 2^31 words; `abort` is memory of the host that the GPU can read.
 

@@ -1,8 +1,8 @@
 #pragma once
 // Nothing hangs: a thread that must hear of progress at least once per deadline. If it does not, it calls
-// the stop function (which makes kernels and communicators give up) in a thread of its own, so that the blocked
-// call returns and the caller can throw. If that does not help either within the grace period, there is no safe way
-// on in this process: it says so on standard error and ends the program with exit status 3.
+// the stop function (which makes kernels and communicators give up) in a thread of its own, so that the
+// blocked call returns and the caller can throw. If that does not help either within the grace period, there
+// is no safe way on in this process: it says so on standard error and ends the program with exit status 3.
 // Invariant: from construction to destruction some deadline runs; it must outlive whatever may block.
 
 #include <atomic>

@@ -3,7 +3,7 @@
 
 #include "hw/fitted.hpp"
 
-#include <fstream>
+#include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,14 +63,18 @@ TEST(Fitted, of_no_curves_is_the_base) {
 }
 
 TEST(Fitted, is_written_as_a_file_that_reads_back) {
-  const test::TemporaryFolder folder;
-  Calibration written = fitted(made_curves(), wire_only(), gigabytes_per_second(450), "a test");
-  std::ofstream(folder.path() / "made.yaml") << calibration_text(written, "made by a test");
+  const TemporaryFolder folder;
+  const Calibration written = fitted(made_curves(), wire_only(), gigabytes_per_second(450), "a test");
+  folder.write("made.yaml", calibration_text(written, "made by a test"));
   const Calibration read = read_calibration("made.yaml", folder.path());
   for (const ConstantField& field : calibration_fields()) {
     const Constant &a = written.*field.member, &b = read.*field.member;
     SCOPED_TRACE(field.key);
-    if (!std::isinf(a.value)) EXPECT_NEAR(b.value / (a.value == 0 ? 1 : a.value), a.value == 0 ? 0 : 1, 1e-5);
+    if (std::isinf(a.value)) {
+      EXPECT_EQ(b.value, a.value);
+    } else {
+      EXPECT_NEAR(b.value, a.value, 1e-5 * a.value);
+    }
     EXPECT_EQ(b.provenance, a.provenance);
     EXPECT_EQ(b.source, a.source);
   }

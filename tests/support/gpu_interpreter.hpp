@@ -1,8 +1,8 @@
 #pragma once
 // GPUs made of host memory: carries out a schedule (hw/gpu_schedule.hpp) as streams, events and grouped
 // sends and receives would, and nothing more. Each GPU has its queue of launches per stream; of those whose
-// turn and waits allow it, the one goes on that a seed prefers, so an order that waits do not enforce shows up
-// as wrong bytes in some seeds. In a group, sends and receives between two GPUs pair up in their order.
+// turn and waits allow it, the one goes on that a seed prefers, so an order that waits do not enforce shows
+// up as wrong bytes in some seeds. In a group, sends and receives between two GPUs pair up in their order.
 
 #include <cstddef>
 #include <cstdint>
