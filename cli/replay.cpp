@@ -47,7 +47,7 @@ int replay_plan(const PlanFile& file, hw::Executor& executor, const ReplayOption
   if (options.scale != 1) refuse("--scale");
   if (options.model) refuse("--model");
   if (!options.overrides.empty()) refuse("--set");
-  return conclude(report::replay(file.refit, file.plan, executor, settings_of(options, file.scenario)),
+  return conclude(report::replay_plan(file.refit, file.plan, executor, settings_of(options, file.scenario)),
                   options);
 }
 

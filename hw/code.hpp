@@ -1,6 +1,6 @@
 #pragma once
 // What the bytes of a replay are: a code per element, from which a wrong byte can be told and named.
-// Every element of every tensor has an id: ids count all elements of the refit, tensor after tensor, row-major.
+// Every element of every tensor has an id: ids count all elements of the refit, tensor by tensor, row-major.
 // P_m is a permutation of m-bit words (odd multipliers and xor-shifts, each of them invertible), and in
 //     word(id, pass) = digit number `pass` of P_m(id + version x odd constant mod 2^m)
 // a digit is as wide as the element. With m = code_bits(elements, width) and all code_passes(m, width) digits
@@ -24,7 +24,8 @@ namespace isthmus::hw {
 /// What staging is poisoned with, byte by byte.
 inline constexpr unsigned char staging_poison = 0xDB;
 
-/// The width of the permutation that tells `elements` ids apart, in whole words of `width` bytes (1, 2, 4, 8).
+/// The width of the permutation that tells `elements` ids apart, in whole words of `width` bytes
+/// (1, 2, 4, 8).
 constexpr std::uint32_t code_bits(std::uint64_t elements, std::uint32_t width) {
   const std::uint32_t step = width < 2 ? 16 : 8 * width;
   std::uint32_t bits = step;

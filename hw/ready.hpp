@@ -1,6 +1,6 @@
 #pragma once
 // The execution rule of planner/plan.hpp, as executors follow it: which operations may run, given those that
-// are complete. For each rank and lane the groups that the rank takes part in stand in ascending order, and at
+// are complete. For each rank and lane the groups that the rank takes part in stand in ascending order, at
 // most `window` of them are open; an operation waits for its group on each of its ranks, and for its
 // dependencies. Invariant: an operation becomes ready exactly once, when the last of its waits is over.
 // A value: a copy taken before begin() starts the plan again.

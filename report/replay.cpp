@@ -84,7 +84,8 @@ Replay replay(const Refit& refit, const std::vector<std::string>& names, hw::Exe
   return result;
 }
 
-Replay replay(const Refit& refit, const Plan& plan, hw::Executor& executor, const ReplaySettings& settings) {
+Replay replay_plan(const Refit& refit, const Plan& plan, hw::Executor& executor,
+                   const ReplaySettings& settings) {
   Replay result = begin_replay(refit, settings);
   result.policies.push_back(run_plan(refit, plan, executor, settings));
   return result;

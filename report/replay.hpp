@@ -1,8 +1,8 @@
 #pragma once
-// One refit, its plans executed: each is proven, lowered to bytes, run by a backend (hw/executor.hpp) and, where
-// asked for, predicted beside. The numbers that table, JSON and gates show come from this value.
-// error = measured / predicted - 1, of the fastest repetition. What is predicted is the scenario's fabric under
-// a calibration; what is measured is the machine that ran it: the two compare where it is that machine.
+// One refit, its plans executed: each is proven, lowered to bytes, run by a backend (hw/executor.hpp) and,
+// where asked for, predicted beside. The numbers that table, JSON and gates show come from this value.
+// error = measured / predicted - 1, of the fastest repetition. What is predicted is the scenario's fabric
+// under a calibration; what is measured is the machine that ran it: they compare where it is that machine.
 
 #include <optional>
 #include <string>
@@ -51,7 +51,8 @@ struct ReplaySettings {
 Replay replay(const Refit& refit, const std::vector<std::string>& names, hw::Executor& executor,
               const ReplaySettings& settings);
 /// Runs a plan that is there.
-Replay replay(const Refit& refit, const Plan& plan, hw::Executor& executor, const ReplaySettings& settings);
+Replay replay_plan(const Refit& refit, const Plan& plan, hw::Executor& executor,
+                   const ReplaySettings& settings);
 
 /// The table a person reads, or the JSON of docs/replay.md. Ends with a newline.
 std::string replay_document(const Replay& replay, bool json);

@@ -30,7 +30,7 @@ Refit small(const std::string& scenario, double share) {
 TEST(Replay, of_the_cases_is_byte_exact_under_every_policy_that_serves_them) {
   for (const auto& file : std::filesystem::directory_iterator(project_folder() / "scenarios/cases")) {
     SCOPED_TRACE(file.path().string());
-    const Refit refit = scale_refit(resolve(read_scenario(file.path())), 0.01).refit;
+    const Refit refit = scale_refit(resolve(read_scenario(file.path())), 1e-4).refit;
     hw::HostExecutor executor;
     const Replay result = replay(refit, all_policies(), executor, {});
     EXPECT_TRUE(result.byte_exact()) << replay_document(result, false);
@@ -40,7 +40,7 @@ TEST(Replay, of_the_cases_is_byte_exact_under_every_policy_that_serves_them) {
 TEST(Replay, of_deepseek_v3_made_small_is_byte_exact_on_all_its_ranks) {
   const Refit refit = small("deepseek-v3-h100", 1e-6);
   hw::HostExecutor executor;
-  const Replay result = replay(refit, {"p2p", "striped", "balanced"}, executor, {});
+  const Replay result = replay(refit, {"p2p", "striped", "m2n-node-aware", "balanced"}, executor, {});
   EXPECT_TRUE(result.byte_exact()) << replay_document(result, false);
   EXPECT_EQ(result.ranks, 512U);
 }
@@ -82,7 +82,7 @@ TEST(Replay, runs_no_plan_that_is_not_proven) {
   Plan plan = std::get<Plan>(plan_p2p(refit));
   plan.instances.pop_back();
   hw::HostExecutor executor;
-  const Replay result = replay(refit, plan, executor, {});
+  const Replay result = replay_plan(refit, plan, executor, {});
   EXPECT_FALSE(result.byte_exact());
   EXPECT_FALSE(result.policies[0].measurement);
   EXPECT_THAT(replay_document(result, false), HasSubstr("p2p: not proven, not run: "));

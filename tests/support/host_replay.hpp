@@ -1,6 +1,7 @@
 #pragma once
 // Runs of plans in host memory, as tests look at them: the bytes that all target shards end with, and what
 // kept a plan from running. One thread makes a run a function of the seed.
+// The plans may be wrong: expectations are for the caller.
 
 #include <cstddef>
 #include <string>
