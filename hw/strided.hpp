@@ -1,6 +1,7 @@
 #pragma once
-// Arithmetic on strided copies (Move of hw/program.hpp). `packed` and `unpacked` put one piece of contiguous
-// memory on one side; row-major order, so both sides of a message agree on where each run lies.
+// Arithmetic on strided copies (Move of hw/move.hpp).
+// Invariant: `packed` and `unpacked` put contiguous memory on one side, in row-major order of the loops, so
+// both ends of a message agree on where each run lies.
 
 #include <cstdint>
 #include <vector>
@@ -9,8 +10,8 @@
 
 namespace isthmus::hw {
 
-/// The same bytes in parts of at most `limit` bytes, in row-major order. Moves that differ only in offsets and
-/// strides are cut alike. Requires limit > 0.
+/// The same bytes in parts of at most `limit` bytes, in row-major order. Moves that differ only in offsets
+/// and strides are cut alike. Requires limit > 0.
 void cut(const Move& move, std::int64_t limit, std::vector<Move>& parts);
 /// From where `move` reads to one piece at `target`.
 Move packed(const Move& move, std::int64_t target);
