@@ -11,9 +11,9 @@
 
 #include "hw/cuda/check.hpp"
 #include "hw/cuda/communicators.hpp"
+#include "hw/cuda/gpus.hpp"
 #include "hw/cuda/handles.hpp"
 #include "hw/cuda/kernels.hpp"
-#include "hw/cuda/session.hpp"
 #include "hw/cuda/watchdog.hpp"
 #include "model/error.hpp"
 
@@ -32,15 +32,12 @@ double seconds_since(Clock::time_point begin) {
 class CurveBench {
  public:
   explicit CurveBench(CurveVisitor visit) : watchdog_(bench_deadline), visit_(std::move(visit)) {
+    gpus_.resize(std::min(visible_gpus(), 2U));
     abort_ = shared_word();
     watchdog_.set_stop([this] {
       *static_cast<volatile std::uint32_t*>(abort_.get()) = 1;
       communicators_.abort();
     });
-    int count = 0;
-    check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
-    if (count == 0) throw SystemError("no GPU is visible");
-    gpus_.resize(static_cast<std::size_t>(std::min(count, 2)));
     for (std::size_t g = 0; g < gpus_.size(); ++g) open(gpus_[g], static_cast<int>(g));
   }
 
@@ -107,15 +104,8 @@ class CurveBench {
   }
 
   void share() const {
-    for (const auto& [from, to] : {std::pair{0, 1}, std::pair{1, 0}}) {
-      use_gpu(from);
-      const cudaError_t result = cudaDeviceEnablePeerAccess(to, 0);
-      if (result == cudaErrorPeerAccessAlreadyEnabled) {
-        static_cast<void>(cudaGetLastError());
-      } else {
-        check(result, "cudaDeviceEnablePeerAccess");
-      }
-    }
+    if (!open_peer(0, 1) || !open_peer(1, 0))
+      throw SystemError("cudaDeviceCanAccessPeer: GPUs 0 and 1 cannot write into each other's memory");
   }
 
   void wait(const BenchGpu& gpu) {

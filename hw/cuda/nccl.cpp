@@ -3,20 +3,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "hw/cuda/check.hpp"
+#include "hw/cuda/gpus.hpp"
 #include "hw/cuda/session.hpp"
 #include "hw/gpu_timeline.hpp"
-#include "model/error.hpp"
 
 namespace isthmus::hw {
 namespace {
-
-std::uint32_t visible_gpus() {
-  int count = 0;
-  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
-  if (count == 0) throw SystemError("no GPU is visible to the nccl backend");
-  return static_cast<std::uint32_t>(count);
-}
 
 void note_sizes(const Program& program, const GpuSchedule& schedule, Measurement& measurement) {
   measurement.moved = {schedule.crossing_bytes};

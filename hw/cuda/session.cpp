@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/cuda/check.hpp"
+#include "hw/cuda/gpus.hpp"
 #include "model/error.hpp"
 
 namespace isthmus::hw {
@@ -97,23 +98,12 @@ void GpuSession::open(Gpu& gpu) {
 void GpuSession::share_memory() const {
   for (const Gpu& gpu : gpus_) {
     for (const Gpu& peer : gpus_) {
-      if (peer.index == gpu.index) continue;
-      int possible = 0;
-      check(cudaDeviceCanAccessPeer(&possible, gpu.index, peer.index), "cudaDeviceCanAccessPeer");
+      if (peer.index == gpu.index || open_peer(gpu.index, peer.index)) continue;
       const auto& moves = schedule_.moves[static_cast<std::size_t>(gpu.index)];
       const auto to_peer = [&peer](const GpuMove& m) { return static_cast<int>(m.target_gpu) == peer.index; };
-      if (possible == 0) {
-        if (std::any_of(moves.begin(), moves.end(), to_peer))
-          fail(fmt::format("GPU {} cannot write into the memory of GPU {}, as puts need", gpu.index,
-                           peer.index));
-        continue;
-      }
-      use_gpu(gpu.index);
-      const cudaError_t result = cudaDeviceEnablePeerAccess(peer.index, 0);
-      if (result == cudaErrorPeerAccessAlreadyEnabled) {
-        static_cast<void>(cudaGetLastError());  // else the next launch would report it
-      } else {
-        check(result, "cudaDeviceEnablePeerAccess");
+      if (std::any_of(moves.begin(), moves.end(), to_peer)) {
+        fail(fmt::format("GPU {} cannot write into the memory of GPU {}, as puts need", gpu.index,
+                         peer.index));
       }
     }
   }
@@ -332,16 +322,6 @@ std::string GpuSession::describe(std::size_t launch) const {
 
 void GpuSession::fail(const std::string& message) const {
   throw SystemError(to_string(SystemFault{"nccl backend", message}));
-}
-
-std::string describe_gpus(std::uint32_t gpus) {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-  int driver = 0, runtime = 0;
-  check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
-  check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-  return fmt::format("{} x {}, CUDA {}.{}, driver for {}.{}, {}", gpus, properties.name, runtime / 1000,
-                     runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, nccl_version());
 }
 
 }  // namespace isthmus::hw

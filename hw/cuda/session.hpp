@@ -80,7 +80,4 @@ class GpuSession {
   bool clean_ = false;
 };
 
-/// "2 x NVIDIA H200, CUDA 13.0, driver 13.0, NCCL 2.28.3"
-std::string describe_gpus(std::uint32_t gpus);
-
 }  // namespace isthmus::hw
