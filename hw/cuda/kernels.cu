@@ -11,18 +11,6 @@ constexpr std::uint32_t code_threads = 256;
 /// A look at memory of the host takes about 1 us; a block moves this many tiles in some 100 us.
 constexpr std::uint32_t tiles_per_look = 128;
 
-__device__ std::int64_t unit_offset(const DeviceMove& move, const std::int64_t* stride, std::uint32_t unit,
-                                    std::uint32_t width) {
-  std::uint32_t run = unit / move.units_per_run;
-  const std::int64_t within = static_cast<std::int64_t>(unit - run * move.units_per_run) * width;
-  if (run == 0) return within;
-  const std::uint32_t inner = run % move.count[2];
-  run /= move.count[2];
-  const std::uint32_t middle = run % move.count[1];
-  const std::uint32_t outer = run / move.count[1];
-  return within + outer * stride[0] + middle * stride[1] + inner * stride[2];
-}
-
 template <class Word>
 __device__ void copy_tile(const DeviceMove& move, std::uint32_t first) {
   Word words[units_per_thread];
@@ -30,16 +18,14 @@ __device__ void copy_tile(const DeviceMove& move, std::uint32_t first) {
   for (std::uint32_t i = 0; i < units_per_thread; ++i) {
     const std::uint32_t unit = first + i * move_threads + threadIdx.x;
     if (unit < move.units) {
-      words[i] = *reinterpret_cast<const Word*>(move.source +
-                                                unit_offset(move, move.source_stride, unit, sizeof(Word)));
+      words[i] = *reinterpret_cast<const Word*>(move.source + unit_offset(move, move.source_stride, unit));
     }
   }
 #pragma unroll
   for (std::uint32_t i = 0; i < units_per_thread; ++i) {
     const std::uint32_t unit = first + i * move_threads + threadIdx.x;
     if (unit < move.units) {
-      *reinterpret_cast<Word*>(move.target + unit_offset(move, move.target_stride, unit, sizeof(Word))) =
-          words[i];
+      *reinterpret_cast<Word*>(move.target + unit_offset(move, move.target_stride, unit)) = words[i];
     }
   }
 }
@@ -54,27 +40,13 @@ __device__ void copy_tile_of(const DeviceMove& move, std::uint32_t first) {
   }
 }
 
-/// The piece that a tile belongs to: the last one that does not begin behind it.
-__device__ std::uint32_t piece_of(const DeviceMove* moves, std::uint32_t count, std::uint32_t tile) {
-  std::uint32_t low = 0, high = count;
-  while (high - low > 1) {
-    const std::uint32_t middle = low + (high - low) / 2;
-    if (moves[middle].first_tile <= tile) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
 __global__ void __launch_bounds__(move_threads, 2)
     move_kernel(const DeviceMove* moves, std::uint32_t count, std::uint32_t tiles,
                 const volatile std::uint32_t* abort) {
-  const auto begin = static_cast<std::uint32_t>(std::uint64_t{tiles} * blockIdx.x / gridDim.x);
-  const auto end = static_cast<std::uint32_t>(std::uint64_t{tiles} * (blockIdx.x + 1) / gridDim.x);
+  const std::uint32_t begin = first_tile_of(blockIdx.x, gridDim.x, tiles);
+  const std::uint32_t end = first_tile_of(blockIdx.x + 1, gridDim.x, tiles);
   if (begin == end) return;
-  std::uint32_t piece = piece_of(moves, count, begin);
+  std::uint32_t piece = move_of_tile(moves, count, begin);
   for (std::uint32_t tile = begin; tile < end; ++tile) {
     if ((tile - begin) % tiles_per_look == tiles_per_look - 1 && *abort != 0) return;
     while (piece + 1 < count && moves[piece + 1].first_tile <= tile) ++piece;
@@ -138,43 +110,7 @@ dim3 code_grid(std::uint32_t count, std::uint32_t blocks) {
   return dim3((blocks + rows - 1) / rows, rows);
 }
 
-/// Largest of 16, 8, 4, 2, 1 that divides all that `bits` was made of.
-std::uint32_t widest(std::uint64_t bits) {
-  std::uint32_t width = 16;
-  while (bits % width != 0) width /= 2;
-  return width;
-}
-
 }  // namespace
-
-DeviceMove device_move(const Move& move, const std::byte* source_base, std::byte* target_base) {
-  DeviceMove result;
-  result.source = source_base + move.source;
-  result.target = target_base + move.target;
-  std::uint64_t bits = reinterpret_cast<std::uintptr_t>(result.source) |
-                       reinterpret_cast<std::uintptr_t>(result.target) | static_cast<std::uint64_t>(move.run);
-  for (std::size_t d = 0; d < 3; ++d) {
-    result.count[d] = static_cast<std::uint32_t>(move.loops[d].count);
-    if (move.loops[d].count == 1) continue;
-    result.source_stride[d] = move.loops[d].source_stride;
-    result.target_stride[d] = move.loops[d].target_stride;
-    bits |= static_cast<std::uint64_t>(move.loops[d].source_stride) |
-            static_cast<std::uint64_t>(move.loops[d].target_stride);
-  }
-  result.width = widest(bits);
-  result.units_per_run = static_cast<std::uint32_t>(move.run / result.width);
-  result.units = static_cast<std::uint32_t>(move.bytes() / result.width);
-  return result;
-}
-
-std::uint32_t number_tiles(DeviceMove* moves, std::size_t count) {
-  std::uint32_t tiles = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    moves[i].first_tile = tiles;
-    tiles += (moves[i].units + DeviceMove::tile_units - 1) / DeviceMove::tile_units;
-  }
-  return tiles;
-}
 
 void load_kernels() {
   cudaFuncAttributes attributes;

@@ -1,40 +1,20 @@
 #pragma once
 // The kernels of the NCCL backend, as functions that launch them on a stream of the current GPU.
-// Moving. A persistent kernel of at most `blocks` blocks copies a list of strided pieces, within the GPU or
-// into a peer's memory that it has access to. Each piece is cut into tiles of `tile_units` words, the widest
-// that its addresses, strides and runs are multiples of (16 bytes at best); the tiles of all pieces are
-// spread evenly over the blocks. It waits for nothing, so it always ends; it ends early once *abort is not 0.
+// Moving. A persistent kernel of at most `blocks` blocks does a list of strided copies (hw/device_move.hpp),
+// within the GPU or into a peer's memory that it has access to. It waits for nothing, so it always ends; it
+// ends early once *abort is not 0.
 // Filling and comparing work element by element with the code of hw/code.hpp.
-// Invariants: a piece has fewer than 2^31 words; `abort` is memory of the host that the GPU can read.
+// Invariant: `abort` is memory of the host that the GPU can read.
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include <cuda_runtime_api.h>
 
 #include "hw/code.hpp"
-#include "hw/program.hpp"
+#include "hw/device_move.hpp"
 
 namespace isthmus::hw {
-
-struct DeviceMove {
-  static constexpr std::uint32_t tile_units = 2048;
-
-  const std::byte* source = nullptr;
-  std::byte* target = nullptr;
-  std::int64_t source_stride[3] = {0, 0, 0}, target_stride[3] = {0, 0, 0};  // bytes, outermost first
-  std::uint32_t count[3] = {1, 1, 1};
-  std::uint32_t units_per_run = 0;
-  std::uint32_t units = 0;
-  std::uint32_t width = 16;      // bytes of a unit: 16, 8, 4, 2 or 1
-  std::uint32_t first_tile = 0;  // of all tiles of the list
-};
-
-/// The piece for the device; `first_tile` is left to number_tiles.
-DeviceMove device_move(const Move& move, const std::byte* source_base, std::byte* target_base);
-/// Numbers the tiles of `count` pieces; returns how many there are.
-std::uint32_t number_tiles(DeviceMove* moves, std::size_t count);
 
 /// Where device memory does not hold what it should.
 struct DeviceVerdict {
