@@ -76,7 +76,7 @@ class Program {
 
   /// "step 3 of tensor w (send, rank 0 -> rank 4)", of the operation's first step.
   std::string describe(std::uint32_t operation) const;
-  std::string describe(ProgramStep step) const;
+  std::string describe(ProgramStep which) const;
   /// The step that is to bring an element to a target shard of a rank.
   std::optional<ProgramStep> writer_of(TensorId tensor, const Region& element, Rank rank) const;
 
