@@ -151,6 +151,24 @@ CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
   return command;
 }
 
+CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Measure the GPUs at hand: messages, writes into peers, copies (docs/calibration.md)");
+  command->add_option("--backend", options.backend, "What measures: nccl, the default")->type_name("NAME");
+  command
+      ->add_option("-o,--output", options.output,
+                   "Calibration file to write, whole or not at all; - for standard output, then nothing else")
+      ->type_name("FILE");
+  command->add_option("--base", options.base, "Calibration that the rest is taken from; default h100-ib400")
+      ->type_name("NAME|FILE");
+  command
+      ->add_option("--nvlink", options.nvlink,
+                   "Nominal rate from one GPU to another; default 450 GB/s (H100)")
+      ->type_name("RATE");
+  command->add_flag("--json", options.json, "Print JSON lines, one a point, and nothing else");
+  return command;
+}
+
 struct PlanCommands {
   const CLI::App *plan = nullptr, *show = nullptr, *diff = nullptr;
 };
@@ -261,6 +279,8 @@ int run(int argc, char** argv) {
   VerifyOptions verify_options;
   const CLI::App* verify_command = add_verify(app, verify_options);
   ReplayOptions replay_options;
+  CalibrateOptions calibrate_options;
+  const CLI::App* calibrate_command = add_calibrate(app, calibrate_options);
   const CLI::App* replay_command = add_replay(app, replay_options);
   PlanOptions plan_options;
   ShowPlanOptions show_options;
@@ -287,6 +307,7 @@ int run(int argc, char** argv) {
   if (bound_command->parsed()) return bound(bound_options);
   if (verify_command->parsed()) return verify(verify_options);
   if (replay_command->parsed()) return replay(replay_options);
+  if (calibrate_command->parsed()) return calibrate(calibrate_options);
   if (plan_commands.plan->parsed()) return plan(plan_options);
   if (plan_commands.show->parsed()) return show_plan(show_options);
   if (plan_commands.diff->parsed()) return diff_plans(diff_options);

@@ -49,6 +49,15 @@ int verify(const VerifyOptions& options);
 std::optional<PlanFile> find_plan(const std::string& file);
 int verify_plan(const PlanFile& file, const VerifyOptions& options);
 
+struct CalibrateOptions {
+  std::string backend = "nccl";
+  std::string output;               // calibration file to write; empty: none
+  std::string base = "h100-ib400";  // for what a host's GPUs do not say
+  std::string nvlink = "450 GB/s";  // nominal rate between two GPUs
+  bool json = false;                // JSON lines
+};
+int calibrate(const CalibrateOptions& options);
+
 struct PlanOptions {
   std::string scenario;
   std::optional<std::string> model;

@@ -32,6 +32,6 @@ if(ISTHMUS_BUILD_CUDA)
   enable_language(CUDA)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")  # CMake 3.25 does not know it for recent toolkits
   target_include_directories(isthmus_cuda SYSTEM INTERFACE "${NCCL_INCLUDE_DIR}")
-  target_link_libraries(isthmus_cuda INTERFACE "${NCCL_LIBRARY}" CUDA::cudart)
+  target_link_libraries(isthmus_cuda INTERFACE "${NCCL_LIBRARY}" CUDA::cudart_static)
   target_compile_definitions(isthmus_cuda INTERFACE ISTHMUS_HAVE_CUDA=1)
 endif()

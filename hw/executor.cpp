@@ -8,7 +8,24 @@
 #include "model/error.hpp"
 #include "model/text.hpp"
 
+#ifdef ISTHMUS_HAVE_CUDA
+#include "hw/cuda/nccl.hpp"
+#endif
+
 namespace isthmus::hw {
+namespace {
+
+using MakeExecutor = std::unique_ptr<Executor> (*)();
+
+#ifdef ISTHMUS_HAVE_CUDA
+constexpr MakeExecutor nccl_backend = []() -> std::unique_ptr<Executor> {
+  return std::make_unique<NcclExecutor>();
+};
+#else
+constexpr MakeExecutor nccl_backend = nullptr;
+#endif
+
+}  // namespace
 
 Duration Measurement::fastest() const {
   return times.empty() ? Duration{} : *std::min_element(times.begin(), times.end());
@@ -49,7 +66,7 @@ std::vector<Backend> backends() {
       {"host", "threads and memory of this process",
        []() -> std::unique_ptr<Executor> { return std::make_unique<HostExecutor>(); }},
       {"mpi", "ranks as processes", nullptr},
-      {"nccl", "GPUs", nullptr},
+      {"nccl", "GPUs of this host, driven by one process", nccl_backend},
   };
 }
 

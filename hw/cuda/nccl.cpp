@@ -1,0 +1,47 @@
+#include "hw/cuda/nccl.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "hw/cuda/gpus.hpp"
+#include "hw/cuda/session.hpp"
+#include "hw/gpu_timeline.hpp"
+
+namespace isthmus::hw {
+namespace {
+
+void note_sizes(const Program& program, const GpuSchedule& schedule, Measurement& measurement) {
+  measurement.moved = {schedule.crossing_bytes};
+  for (std::size_t r = 0; r < program.ranks(); ++r) {
+    for (const Shard& shard : program.targets({static_cast<std::uint32_t>(r)}))
+      measurement.verified += shard.bytes;
+  }
+  for (const std::int64_t bytes : schedule.arena_bytes) measurement.memory += Bytes{bytes};
+}
+
+}  // namespace
+
+Measurement NcclExecutor::run(const Program& program, const RunOptions& options) {
+  Measurement measurement;
+  const std::uint32_t gpus = settings_.gpus == 0 ? visible_gpus() : std::min(settings_.gpus, visible_gpus());
+  measurement.backend = "nccl";
+  measurement.device = describe_gpus(gpus);
+  const GpuSchedule schedule = make_schedule(program, gpus, settings_.schedule);
+  note_sizes(program, schedule, measurement);
+  const std::uint32_t passes = Codes(program).passes();
+  measurement.passes_needed = passes;
+  GpuSession session(program, schedule, std::chrono::nanoseconds(options.deadline.value / 1000));
+  const std::uint32_t runs = run_count(options, passes);
+  for (std::uint32_t r = 0; r < runs; ++r) {
+    const std::uint32_t pass = r % passes;
+    session.prepare(pass);
+    const std::vector<Instant> ends = session.execute();
+    if (is_timed(options, r)) add_repetition(measurement, timeline_of(program, schedule, ends));
+    if (options.verify) session.judge(pass, options.most_mismatches, measurement);
+  }
+  measurement.passes = options.verify ? std::min(runs, passes) : 0;
+  session.close();
+  return measurement;
+}
+
+}  // namespace isthmus::hw

@@ -1,0 +1,327 @@
+#include "hw/cuda/session.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hw/cuda/check.hpp"
+#include "hw/cuda/gpus.hpp"
+#include "model/error.hpp"
+
+namespace isthmus::hw {
+namespace {
+
+/// CUDA contexts and NCCL's set-up take seconds, whatever deadline was asked for.
+constexpr std::chrono::seconds set_up_deadline{120};
+
+Instant after(double milliseconds) { return {static_cast<std::int64_t>(std::max(0.0, milliseconds) * 1e9)}; }
+
+/// In the order of a stream: a copy from ordinary memory has left it when the call returns, but may not yet
+/// have arrived.
+template <class Value>
+void upload(Value* target, const std::vector<Value>& values, cudaStream_t stream) {
+  if (values.empty()) return;
+  check(cudaMemcpyAsync(target, values.data(), values.size() * sizeof(Value), cudaMemcpyHostToDevice, stream),
+        "cudaMemcpyAsync to the device");
+}
+
+}  // namespace
+
+GpuSession::GpuSession(const Program& program, const GpuSchedule& schedule, std::chrono::nanoseconds deadline)
+    : program_(program),
+      schedule_(schedule),
+      codes_(program),
+      watchdog_(set_up_deadline),
+      operation_of_launch_(operations_of_launches(schedule)) {
+  try {
+    set_up();
+  } catch (...) {
+    watchdog_.set_stop({});
+    throw;
+  }
+  watchdog_.set_deadline(deadline);
+}
+
+GpuSession::~GpuSession() {
+  if (!clean_) {
+    watchdog_.progress("abort of kernels and communicators");
+    if (abort_) *static_cast<volatile std::uint32_t*>(abort_.get()) = 1;
+    communicators_.abort();
+  }
+  watchdog_.set_stop({});
+}
+
+void GpuSession::set_up() {
+  abort_ = shared_word();
+  watchdog_.set_stop([this] {
+    *static_cast<volatile std::uint32_t*>(abort_.get()) = 1;
+    communicators_.abort();
+  });
+  gpus_.resize(schedule_.folding.gpus);
+  for (std::size_t g = 0; g < gpus_.size(); ++g) {
+    watchdog_.progress(fmt::format("set-up of GPU {}", g));
+    gpus_[g].index = static_cast<int>(g);
+    open(gpus_[g]);
+  }
+  share_memory();
+  list_shards();
+  for (Gpu& gpu : gpus_) {
+    upload_moves(gpu);
+    const std::size_t shards = std::max(gpu.sources.size(), gpu.targets.size());
+    gpu.shards = device_array<DeviceShard>(gpu.index, shards);
+    gpu.verdict = device_array<DeviceVerdict>(gpu.index, 1);
+  }
+  if (!schedule_.messages.empty()) {
+    watchdog_.progress("set-up of NCCL communicators");
+    communicators_.open(schedule_.folding.gpus, schedule_.lane_streams);
+    watchdog_.progress("first messages of NCCL communicators");
+    communicators_.connect();
+  }
+  wait_for_all("set-up");
+}
+
+void GpuSession::open(Gpu& gpu) {
+  use_gpu(gpu.index);
+  check(cudaDeviceGetAttribute(&gpu.multiprocessors, cudaDevAttrMultiProcessorCount, gpu.index),
+        "cudaDeviceGetAttribute");
+  load_kernels();
+  const std::int64_t bytes = schedule_.arena_bytes[static_cast<std::size_t>(gpu.index)];
+  gpu.arena = device_array<std::byte>(gpu.index, static_cast<std::size_t>(bytes));
+  for (std::uint32_t s = 0; s < schedule_.streams(); ++s) gpu.streams.push_back(make_stream(gpu.index));
+  for (std::size_t l = 0; l < schedule_.launches.size(); ++l) gpu.done.push_back(make_event(gpu.index));
+  gpu.start = make_event(gpu.index);
+}
+
+/// Kernels write straight into peers; NCCL would do without, so only puts insist on it.
+void GpuSession::share_memory() const {
+  for (const Gpu& gpu : gpus_) {
+    for (const Gpu& peer : gpus_) {
+      if (peer.index == gpu.index || open_peer(gpu.index, peer.index)) continue;
+      const auto& moves = schedule_.moves[static_cast<std::size_t>(gpu.index)];
+      const auto to_peer = [&peer](const GpuMove& m) { return static_cast<int>(m.target_gpu) == peer.index; };
+      if (std::any_of(moves.begin(), moves.end(), to_peer)) {
+        fail(fmt::format("GPU {} cannot write into the memory of GPU {}, as puts need", gpu.index,
+                         peer.index));
+      }
+    }
+  }
+}
+
+void GpuSession::list_shards() {
+  const Folding& folding = schedule_.folding;
+  for (std::size_t r = 0; r < program_.ranks(); ++r) {
+    const Rank rank{static_cast<std::uint32_t>(r)};
+    Gpu& gpu = gpus_[folding.gpu[r]];
+    std::byte* const arena = gpu.arena.get() + folding.base[r];
+    for (const Shard& shard : program_.sources(rank))
+      gpu.sources.push_back({rank, &shard, arena + shard.offset.value});
+    for (const Shard& shard : program_.targets(rank))
+      gpu.targets.push_back({rank, &shard, arena + shard.offset.value});
+  }
+}
+
+void GpuSession::upload_moves(Gpu& gpu) {
+  const auto g = static_cast<std::uint32_t>(gpu.index);
+  std::vector<DeviceMove> moves;
+  moves.reserve(schedule_.moves[g].size());
+  for (const GpuMove& move : schedule_.moves[g])
+    moves.push_back(device_move(move.move, gpu.arena.get(), gpus_[move.target_gpu].arena.get()));
+  const std::vector<std::uint32_t>& begin = schedule_.moves_begin[g];
+  for (std::size_t l = 0; l + 1 < begin.size(); ++l)
+    gpu.tiles.push_back(number_tiles(moves.data() + begin[l], begin[l + 1] - begin[l]));
+  gpu.moves = device_array<DeviceMove>(gpu.index, moves.size());
+  use_gpu(gpu.index);
+  upload(gpu.moves.get(), moves, gpu.streams[0].get());
+}
+
+void GpuSession::upload_shards(Gpu& gpu, const std::vector<ShardPlace>& places, std::uint32_t pass,
+                               bool target) {
+  std::vector<DeviceShard> shards;
+  shards.reserve(places.size());
+  for (const ShardPlace& place : places) {
+    const ShardCode code = target ? codes_.target(*place.shard, pass) : codes_.source(*place.shard, pass);
+    shards.push_back({code, place.memory});
+  }
+  upload(gpu.shards.get(), shards, gpu.streams[0].get());
+}
+
+void GpuSession::prepare(std::uint32_t pass) {
+  for (const bool target : {false, true}) {
+    for (Gpu& gpu : gpus_) {
+      use_gpu(gpu.index);
+      cudaStream_t const stream = gpu.streams[0].get();
+      const auto g = static_cast<std::size_t>(gpu.index);
+      if (!target) {
+        // Before the shards, which then overwrite what is theirs.
+        check(cudaMemsetAsync(gpu.arena.get(), staging_poison,
+                              static_cast<std::size_t>(schedule_.arena_bytes[g]), stream),
+              "cudaMemsetAsync");
+      }
+      const std::vector<ShardPlace>& places = target ? gpu.targets : gpu.sources;
+      upload_shards(gpu, places, pass, target);
+      launch_fill(gpu.shards.get(), static_cast<std::uint32_t>(places.size()),
+                  target ? ShardValue::complement : ShardValue::code,
+                  static_cast<std::uint32_t>(gpu.multiprocessors) * 8, stream);
+    }
+    wait_for_all(target ? "poisoning of targets" : "filling of sources");
+  }
+}
+
+std::vector<Instant> GpuSession::execute() {
+  watchdog_.progress("start of a run");
+  for (const Gpu& gpu : gpus_) {
+    use_gpu(gpu.index);
+    check(cudaEventRecord(gpu.start.get(), gpu.streams[0].get()), "cudaEventRecord");
+  }
+  try {
+    for (std::size_t l = 0; l < schedule_.launches.size(); ++l) issue(l);
+  } catch (const SystemError& error) {
+    if (watchdog_.expired()) fail(watchdog_.verdict());
+    throw;
+  }
+  std::vector<Instant> ends(schedule_.launches.size());
+  for (std::size_t l = 0; l < ends.size(); ++l) {
+    watchdog_.progress(describe(l));
+    for (const Gpu& gpu : gpus_) {
+      wait_for(gpu, gpu.done[l].get());
+      float milliseconds = 0;
+      check(cudaEventElapsedTime(&milliseconds, gpu.start.get(), gpu.done[l].get()), "cudaEventElapsedTime");
+      ends[l] = std::max(ends[l], after(static_cast<double>(milliseconds)));
+    }
+  }
+  wait_for_all("end of a run");
+  return ends;
+}
+
+void GpuSession::issue(std::size_t launch) {
+  const Launch& what = schedule_.launches[launch];
+  for (const Gpu& gpu : gpus_) {
+    use_gpu(gpu.index);
+    issue_waits(launch, gpu);
+    if (what.kind != LaunchKind::moves) continue;
+    const auto g = static_cast<std::size_t>(gpu.index);
+    const std::uint32_t begin = schedule_.moves_begin[g][launch];
+    launch_moves(gpu.moves.get() + begin, schedule_.moves_begin[g][launch + 1] - begin, gpu.tiles[launch],
+                 block_budget(gpu, launch), abort_.get(), gpu.streams[what.stream].get());
+  }
+  if (what.kind == LaunchKind::exchange) issue_exchange(what);
+  for (const Gpu& gpu : gpus_) {
+    use_gpu(gpu.index);
+    check(cudaEventRecord(gpu.done[launch].get(), gpu.streams[what.stream].get()), "cudaEventRecord");
+  }
+  watchdog_.progress();
+}
+
+void GpuSession::issue_waits(std::size_t launch, const Gpu& gpu) const {
+  const Launch& what = schedule_.launches[launch];
+  for (const std::uint32_t earlier : schedule_.waits_of(what)) {
+    const bool same_stream = schedule_.launches[earlier].stream == what.stream;
+    for (const Gpu& other : gpus_) {
+      if (same_stream && other.index == gpu.index) continue;
+      check(cudaStreamWaitEvent(gpu.streams[what.stream].get(), other.done[earlier].get(), 0),
+            "cudaStreamWaitEvent");
+    }
+  }
+}
+
+void GpuSession::issue_exchange(const Launch& launch) {
+  const std::uint32_t set = launch.stream / GpuSchedule::streams_per_lane;
+  check(ncclGroupStart(), "ncclGroupStart");
+  for (const Message& message : schedule_.messages_of(launch)) {
+    const Gpu &from = gpus_[message.from], &to = gpus_[message.to];
+    const auto bytes = static_cast<std::size_t>(message.bytes);
+    check(ncclSend(from.arena.get() + message.source, bytes, ncclUint8, to.index,
+                   communicators_.get(set, message.from), from.streams[launch.stream].get()),
+          "ncclSend");
+    check(ncclRecv(to.arena.get() + message.target, bytes, ncclUint8, from.index,
+                   communicators_.get(set, message.to), to.streams[launch.stream].get()),
+          "ncclRecv");
+  }
+  check(ncclGroupEnd(), "ncclGroupEnd");
+  communicators_.settle(set);
+}
+
+/// Copies within a GPU fill it; what goes over a link needs a block per multiprocessor (measured on H200:
+/// 132 blocks of 512 threads reach the rate of the NVLinks, 32 do not), and packing leaves room for NCCL.
+std::uint32_t GpuSession::block_budget(const Gpu& gpu, std::size_t launch) const {
+  const auto g = static_cast<std::uint32_t>(gpu.index);
+  const auto multiprocessors = static_cast<std::uint32_t>(gpu.multiprocessors);
+  for (const GpuMove& move : schedule_.moves_of(g, launch)) {
+    if (move.target_gpu != g) return multiprocessors;
+  }
+  return multiprocessors * 2;
+}
+
+void GpuSession::wait_for(const Gpu& gpu, cudaEvent_t event) {
+  use_gpu(gpu.index);
+  for (std::uint32_t spins = 0;; ++spins) {
+    const cudaError_t state = cudaEventQuery(event);
+    if (watchdog_.expired()) fail(watchdog_.verdict());
+    if (state == cudaSuccess) return;
+    if (state != cudaErrorNotReady) check(state, "cudaEventQuery");
+    if (spins > 1000) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+void GpuSession::wait_for_all(const std::string& what) {
+  watchdog_.progress(what);
+  for (const Gpu& gpu : gpus_) {
+    use_gpu(gpu.index);
+    for (const Stream& stream : gpu.streams) {
+      while (true) {
+        const cudaError_t state = cudaStreamQuery(stream.get());
+        if (watchdog_.expired()) fail(watchdog_.verdict());
+        if (state == cudaSuccess) break;
+        if (state != cudaErrorNotReady) check(state, "cudaStreamQuery");
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    }
+  }
+  watchdog_.progress();
+}
+
+void GpuSession::judge(std::uint32_t pass, std::size_t most_mismatches, Measurement& measurement) {
+  for (Gpu& gpu : gpus_) {
+    use_gpu(gpu.index);
+    upload_shards(gpu, gpu.targets, pass, true);
+    check(cudaMemsetAsync(gpu.verdict.get(), 0, sizeof(DeviceVerdict), gpu.streams[0].get()),
+          "cudaMemsetAsync");
+    launch_compare(gpu.shards.get(), static_cast<std::uint32_t>(gpu.targets.size()), gpu.verdict.get(),
+                   static_cast<std::uint32_t>(gpu.multiprocessors) * 8, gpu.streams[0].get());
+  }
+  wait_for_all("comparison of targets");
+  for (const Gpu& gpu : gpus_) {
+    DeviceVerdict verdict;
+    use_gpu(gpu.index);
+    check(cudaMemcpy(&verdict, gpu.verdict.get(), sizeof verdict, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    measurement.mismatch_count += verdict.mismatches;
+    const auto listed = std::min<std::size_t>(verdict.listed, DeviceVerdict::most_listed);
+    for (std::size_t i = 0; i < listed && measurement.mismatches.size() < most_mismatches; ++i) {
+      const DeviceVerdict::Entry& entry = verdict.entries[i];
+      const ShardPlace& place = gpu.targets[entry.shard];
+      measurement.mismatches.push_back(
+          codes_.mismatch(*place.shard, place.rank, pass, entry.position, entry.found));
+    }
+  }
+}
+
+void GpuSession::close() {
+  wait_for_all("give-back");
+  communicators_.close();
+  clean_ = true;
+}
+
+std::string GpuSession::describe(std::size_t launch) const {
+  const Launch& what = schedule_.launches[launch];
+  std::string text = fmt::format("launch {} of {} ({}, stream {})", launch, schedule_.launches.size(),
+                                 what.kind == LaunchKind::moves ? "copies" : "exchange", what.stream);
+  return text + ", " + program_.describe(operation_of_launch_[launch]);
+}
+
+void GpuSession::fail(const std::string& message) const {
+  throw SystemError(to_string(SystemFault{"nccl backend", message}));
+}
+
+}  // namespace isthmus::hw

@@ -1,0 +1,68 @@
+#pragma once
+// Strided copies as the kernels of a device do them, in plain functions that a host can test. A copy is a
+// number of units, the widest words (16 bytes at best) that its addresses, strides and runs are multiples of.
+// Unit u lies in run u / units_per_run; runs count in row-major order of the loops. Tiles of `tile_units`
+// units are numbered through all copies of a list; block b of B takes tiles [b T / B, (b + 1) T / B).
+// Invariant: a copy has fewer than 2^31 units, and at least one.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hw/code.hpp"
+#include "hw/move.hpp"
+
+namespace isthmus::hw {
+
+struct DeviceMove {
+  static constexpr std::uint32_t tile_units = 2048;
+
+  const std::byte* source = nullptr;
+  std::byte* target = nullptr;
+  std::int64_t source_stride[3] = {0, 0, 0}, target_stride[3] = {0, 0, 0};  // bytes, outermost first
+  std::uint32_t count[3] = {1, 1, 1};
+  std::uint32_t units_per_run = 0;
+  std::uint32_t units = 0;
+  std::uint32_t width = 16;      // bytes of a unit: 16, 8, 4, 2 or 1
+  std::uint32_t first_tile = 0;  // of all tiles of the list
+};
+
+/// The copy for the device; `first_tile` is left to number_tiles.
+DeviceMove device_move(const Move& move, const std::byte* source_base, std::byte* target_base);
+/// Numbers the tiles of `count` copies; returns how many there are.
+std::uint32_t number_tiles(DeviceMove* moves, std::size_t count);
+
+/// From a copy's first byte to a unit, with the strides of either side.
+ISTHMUS_HOST_DEVICE constexpr std::int64_t unit_offset(const DeviceMove& move, const std::int64_t* stride,
+                                                       std::uint32_t unit) {
+  std::uint32_t run = unit / move.units_per_run;
+  const std::int64_t within = static_cast<std::int64_t>(unit - run * move.units_per_run) * move.width;
+  if (run == 0) return within;
+  const std::uint32_t inner = run % move.count[2];
+  run /= move.count[2];
+  const std::uint32_t middle = run % move.count[1];
+  const std::uint32_t outer = run / move.count[1];
+  return within + outer * stride[0] + middle * stride[1] + inner * stride[2];
+}
+
+/// The copy that a tile belongs to: the last one that does not begin behind it.
+ISTHMUS_HOST_DEVICE constexpr std::uint32_t move_of_tile(const DeviceMove* moves, std::uint32_t count,
+                                                         std::uint32_t tile) {
+  std::uint32_t low = 0, high = count;
+  while (high - low > 1) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (moves[middle].first_tile <= tile) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+/// The first tile of a block; of block `blocks`, how many tiles there are.
+ISTHMUS_HOST_DEVICE constexpr std::uint32_t first_tile_of(std::uint32_t block, std::uint32_t blocks,
+                                                          std::uint32_t tiles) {
+  return static_cast<std::uint32_t>(std::uint64_t{tiles} * block / blocks);
+}
+
+}  // namespace isthmus::hw

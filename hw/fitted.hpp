@@ -1,0 +1,27 @@
+#pragma once
+// A calibration (model/calibration.hpp) from curves (hw/microbench.hpp). GPUs of one host say nothing about a
+// network, so whatever they do not say stays as in `base`. With t(n, s) the time of a group of n messages
+// of s bytes from one GPU to another, and R the rate of the largest message alone:
+//   nvlink_efficiency      R / nominal; from the rate with both directions at work to R
+//   nvlink_latency         t(1, smallest), fastest to slowest run
+//   enqueue_time           host time per message of the largest group of the smallest ones; over all sizes
+//   nvlink_operation_time  (t(n, s) - t(1, s)) / (n - 1) - s / R, at least 0: smallest s; over all s
+//   memory_bandwidth       twice the rate of strided copies, their median; over all of them
+// n is the largest group that was measured at that size.
+
+#include <string>
+#include <vector>
+
+#include "hw/microbench.hpp"
+#include "model/calibration.hpp"
+
+namespace isthmus::hw {
+
+/// `source`: what measured, and when. Constants of which there is no curve keep those of `base`.
+Calibration fitted(const std::vector<CurvePoint>& curves, const Calibration& base, Bandwidth nominal_nvlink,
+                   const std::string& source);
+
+/// A calibration file; `heading` becomes its comment.
+std::string calibration_text(const Calibration& calibration, const std::string& heading);
+
+}  // namespace isthmus::hw
