@@ -1,295 +1,291 @@
 #include "planner/rounds.hpp"
 
 #include <algorithm>
-
-#include <fmt/format.h>
-
-#include "model/error.hpp"
-#include "planner/match_tables.hpp"
+#include <cmath>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
 
 namespace isthmus {
 namespace {
 
-constexpr std::uint32_t none = PairIndex::none;
-constexpr std::size_t few = 8;  // candidates that are looked at one by one
+constexpr std::uint32_t none = 0xFFFFFFFF;
 
-struct Pair {
-  std::uint32_t source = 0, target = 0;  // ports
-  std::uint32_t transfers = 0;
-  std::uint32_t head = 0, tail = 0;  // in Matcher::ready_: transfers whose feeds are placed
-  Bytes ready_bytes, remaining;      // remaining: ready or not
+double real(Bytes bytes) { return static_cast<double>(bytes.value); }
+
+/// Transfers of one pair that travel together.
+struct Slot {
+  std::uint32_t source = 0, target = 0;  // ports: senders first, then receivers
+  std::uint32_t kind = 0;                // of what it feeds
+  double bytes = 0;
+  std::uint32_t first = 0, last = 0;  // range in `sequence`
+  std::uint32_t round = 0;
 };
 
-/// A pair seen from one of its ports.
-struct Partner {
-  std::uint32_t pair, port;
-};
+/// The numbers in the order of their keys below `keys`; equal keys keep their order.
+template <class Key>
+std::vector<std::uint32_t> sorted_by(const std::vector<std::uint32_t>& numbers, std::size_t keys, Key key) {
+  std::vector<std::uint32_t> next(keys + 1), result(numbers.size());
+  for (const std::uint32_t number : numbers) ++next[key(number) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (const std::uint32_t number : numbers) result[next[key(number)]++] = number;
+  return result;
+}
 
-/// One direction of a port. Ports are numbered: senders first, then receivers.
-struct Port {
-  std::vector<Partner> partners;  // pairs with bytes left
-  Bytes remaining;
-  Bytes budget;                        // what it may still move in the present round
-  std::uint32_t rank = 0;              // its place in the present round's order
-  std::uint32_t before = 0, next = 0;  // neighbours among the free ports of its direction, in that order
-};
-
-class Matcher {
+/// Gives every slot its round, by halving: see rounds.hpp.
+class Halving {
  public:
-  Matcher(const std::vector<Transfer>& transfers, const std::vector<Feed>& feeds, Bytes unit)
-      : transfers_(transfers),
-        unit_(unit),
-        round_of_(transfers.size(), 0),
-        pair_of_(transfers.size()),
-        waiting_(transfers.size(), 0) {
-    link_feeds(feeds);
-    for (const Transfer& transfer : transfers)
-      receivers_ = std::max(receivers_, std::max(transfer.source, transfer.target) + 1);
-    ports_.resize(std::size_t{2} * receivers_);
-    index_.resize(receivers_);
-    if (index_.dense()) sets_.resize(receivers_);
-    for (std::uint32_t i = 0; i < transfers.size(); ++i) count(i);
-    std::uint32_t places = 0;
-    for (Pair& pair : pairs_) {
-      pair.head = pair.tail = places;
-      places += pair.transfers;
+  Halving(std::vector<Slot>& slots, std::size_t ports, std::uint32_t levels)
+      : slots_(slots),
+        mates_{Numbers(slots.size()), Numbers(slots.size())},
+        early_(slots.size()),
+        done_(ports),
+        rate_(ports),
+        half_(ports) {
+    for (const Slot& slot : slots) {
+      rate_[slot.source] += slot.bytes / static_cast<double>(std::uint64_t{1} << levels);
+      rate_[slot.target] += slot.bytes / static_cast<double>(std::uint64_t{1} << levels);
     }
-    ready_.resize(transfers.size());
-    for (std::uint32_t p = 0; p < ports_.size(); ++p)
-      if (!ports_[p].partners.empty()) order_.emplace_back(0, p);
-    for (std::uint32_t i = 0; i < transfers.size(); ++i)
-      if (waiting_[i] == 0) make_ready(i);
-  }
-
-  std::vector<std::uint32_t> run() {
-    std::size_t left = transfers_.size();
-    for (std::uint32_t round = 0; left > 0; ++round) {
-      std::size_t placed = match(round, false);
-      if (placed == 0) placed = match(round, true);
-      ISTHMUS_ASSERT(placed > 0, "{} transfers wait for each other", left);
-      left -= placed;
-      release();
-    }
-    return std::move(round_of_);
+    Numbers order(slots.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+      const Slot &x = slots_[a], &y = slots_[b];
+      if (x.kind != y.kind) return x.kind < y.kind;
+      return x.bytes != y.bytes ? x.bytes > y.bytes : a < b;
+    });
+    for (const std::size_t side : {0U, 1U})
+      order_[side] = sorted_by(order, ports, [this, side](std::uint32_t slot) { return port(slot, side); });
+    halve(0, slots.size(), 0, levels);
   }
 
  private:
-  void link_feeds(const std::vector<Feed>& feeds) {
-    depth_.resize(transfers_.size());
-    first_fed_.assign(transfers_.size() + 1, 0);
-    if (feeds.empty()) return;
-    for (const Feed& feed : feeds) {
-      ++first_fed_[feed.feed + 1];
-      ++waiting_[feed.transfer];
-    }
-    for (std::size_t i = 0; i < transfers_.size(); ++i) first_fed_[i + 1] += first_fed_[i];
-    fed_.resize(feeds.size());
-    std::vector<std::uint32_t> next(first_fed_.begin(), first_fed_.end() - 1);
-    for (const Feed& feed : feeds) fed_[next[feed.feed]++] = feed.transfer;
-    for (std::uint32_t i = static_cast<std::uint32_t>(transfers_.size()); i-- > 0;) {
-      for (std::uint32_t f = first_fed_[i]; f < first_fed_[i + 1]; ++f)
-        depth_[i] = std::max(depth_[i], depth_[fed_[f]] + 1);
-    }
+  using Numbers = std::vector<std::uint32_t>;
+
+  std::uint32_t port(std::uint32_t slot, std::size_t side) const {
+    return side == 0 ? slots_[slot].source : slots_[slot].target;
   }
 
-  void count(std::uint32_t i) {
-    const Transfer& transfer = transfers_[i];
-    std::uint32_t& known = index_.at(transfer.source, transfer.target);
-    if (known == none) {
-      known = static_cast<std::uint32_t>(pairs_.size());
-      const std::uint32_t target = receivers_ + transfer.target;
-      pairs_.push_back({transfer.source, target, 0, 0, 0, {}, {}});
-      ports_[transfer.source].partners.push_back({known, target});
-      ports_[target].partners.push_back({known, transfer.source});
+  /// The slots [begin, end) of both orders get the 2^levels rounds from `round` on.
+  void halve(std::size_t begin, std::size_t end, std::uint32_t round, std::uint32_t levels) {
+    if (begin == end) return;
+    if (levels == 0) {
+      for (std::size_t i = begin; i < end; ++i) {
+        Slot& slot = slots_[order_[0][i]];
+        slot.round = round;
+        done_[slot.source] += slot.bytes;
+        done_[slot.target] += slot.bytes;
+      }
+      return;
     }
-    Pair& pair = pairs_[known];
-    pair_of_[i] = known;
-    ++pair.transfers;
-    pair.remaining += transfer.bytes;
-    ports_[pair.source].remaining += transfer.bytes;
-    ports_[pair.target].remaining += transfer.bytes;
+    const std::uint32_t middle = round + (1U << (levels - 1));
+    for (const std::size_t side : {0U, 1U}) find_mates(side, begin, end);
+    divide(begin, end, middle);
+    part(0, begin, end);
+    const std::size_t cut = part(1, begin, end);
+    halve(begin, cut, round, levels - 1);
+    halve(cut, end, middle, levels - 1);
   }
 
-  void make_ready(std::uint32_t i) {
-    Pair& pair = pairs_[pair_of_[i]];
-    ready_[pair.tail++] = i;
-    pair.ready_bytes += transfers_[i].bytes;
-    note(pair);
-  }
-
-  /// Orders the ports by the bytes that they have left and links those of each direction.
-  void begin_round() {
-    std::erase_if(order_, [this](const auto& entry) { return ports_[entry.second].partners.empty(); });
-    for (auto& [remaining, p] : order_) remaining = -ports_[p].remaining.value;
-    std::sort(order_.begin(), order_.end());
-    std::uint32_t last[2] = {none, none};
-    first_free_[0] = first_free_[1] = none;
-    sets_.clear_free();
-    for (std::uint32_t rank = 0; rank < order_.size(); ++rank) {
-      const std::uint32_t p = order_[rank].second;
-      Port& port = ports_[p];
-      const std::size_t side = side_of(p);
-      port.budget = unit_;
-      port.rank = rank;
-      port.before = last[side];
-      port.next = none;
-      (last[side] == none ? first_free_[side] : ports_[last[side]].next) = p;
-      last[side] = p;
-      sets_.enter(side, column_of(p));
+  /// Neighbours in the order of a side that share a port become mates: one of them goes early, one late.
+  void find_mates(std::size_t side, std::size_t begin, std::size_t end) {
+    const Numbers& order = order_[side];
+    for (std::size_t i = begin; i < end; ++i) {
+      mates_[side][order[i]] = none;
+      if (i + 1 == end || port(order[i], side) != port(order[i + 1], side)) continue;
+      marry(side, order[i], order[i + 1]);
+      ++i;
     }
   }
 
-  std::size_t side_of(std::uint32_t port) const { return port < receivers_ ? 0 : 1; }
-
-  void leave(std::uint32_t p) {
-    const Port& port = ports_[p];
-    const std::size_t side = side_of(p);
-    (port.before == none ? first_free_[side] : ports_[port.before].next) = port.next;
-    if (port.next != none) ports_[port.next].before = port.before;
-    sets_.leave(side, column_of(p));
+  void marry(std::size_t side, std::uint32_t a, std::uint32_t b) {
+    mates_[side][a] = b;
+    mates_[side][b] = a;
+    half_[port(a, side)] += slots_[a].bytes / 2;
+    half_[port(b, side)] += slots_[b].bytes / 2;
   }
 
-  /// One round; with `partial`, a pair may move less than a unit although more of it will come. The ports
-  /// with the most bytes left choose first, senders and receivers alike.
-  std::size_t match(std::uint32_t round, bool partial) {
-    begin_round();
-    std::size_t placed = 0;
-    for (const auto& [remaining, p] : order_) {
-      while (ports_[p].budget > Bytes{0}) {
-        const std::uint32_t best = choose(p, partial);
-        if (best == none) break;
-        placed += take(best, round);
+  /// Mates form paths and, as sides alternate along them, cycles of even length. Along each, slots are early
+  /// and late in turn; a path is laid so that its ends bring their ports nearest to an even pace.
+  void divide(std::size_t begin, std::size_t end, std::uint32_t middle) {
+    for (std::size_t i = begin; i < end; ++i) early_[order_[0][i]] = Half::open;
+    for (const std::size_t side : {0U, 1U}) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const std::uint32_t slot = order_[side][i];
+        if (mates_[side][slot] == none && early_[slot] == Half::open) lay_path(slot, side, middle);
       }
     }
-    return placed;
-  }
-
-  /// Whole units go to ports that are still free in this round; remainders of pairs share a round up to one
-  /// unit for each port.
-  bool fits(const Pair& pair, bool partial) const {
-    if (pair.head == pair.tail) return false;
-    const Bytes amount = std::min(pair.ready_bytes, unit_);
-    if (amount > ports_[pair.source].budget || amount > ports_[pair.target].budget) return false;
-    return partial || amount >= unit_ || amount >= pair.remaining;
-  }
-
-  /// Among the port's pairs that fit, one of those that the most others in a row wait for; of these the one
-  /// whose other port has the most left.
-  std::uint32_t choose(std::uint32_t p, bool partial) const {
-    if (!index_.dense()) return best_partner(p, partial);
-    const std::size_t side = 1 - side_of(p), candidates = sets_.candidates(p, side, partial);
-    if (candidates == 0) return none;
-    // Many candidates: the free ports stand in the wanted order, and one of the first is among them.
-    if (candidates > few && !sets_.any_deep(p, side)) {
-      for (std::uint32_t q = first_free_[side]; q != none; q = ports_[q].next) {
-        if (sets_.candidate(p, column_of(q), partial) && fits(pairs_[pair_between(p, q)], partial))
-          return pair_between(p, q);
-      }
-      return none;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::uint32_t slot = order_[0][i];
+      if (early_[slot] == Half::open) walk(slot, 1, slot % 2 == 0);
+      half_[slots_[slot].source] = half_[slots_[slot].target] = 0;
     }
-    Choice choice;
-    sets_.for_each_candidate(p, side, partial, [&](std::uint32_t column) {
-      const std::uint32_t q = side == 0 ? column : column + receivers_;
-      consider(pair_between(p, q), q, partial, choice);
-    });
-    return choice.pair;
   }
 
-  struct Choice {
-    std::uint32_t pair = none, depth = 0, rank = none;
+  struct PathEnd {
+    std::uint32_t slot = 0;
+    std::size_t side = 0;  // the one without a mate
+    bool same = true;      // in the same half as the path's first slot
   };
 
-  void consider(std::uint32_t index, std::uint32_t other, bool partial, Choice& choice) const {
-    const Pair& pair = pairs_[index];
-    if (!fits(pair, partial)) return;
-    const std::uint32_t depth = depth_[ready_[pair.head]], rank = ports_[other].rank;
-    const bool better =
-        choice.pair == none || depth > choice.depth || (depth == choice.depth && rank < choice.rank);
-    if (better) choice = {index, depth, rank};
-  }
-
-  std::uint32_t best_partner(std::uint32_t p, bool partial) const {
-    Choice choice;
-    for (const Partner& partner : ports_[p].partners) consider(partner.pair, partner.port, partial, choice);
-    return choice.pair;
-  }
-
-  std::uint32_t column_of(std::uint32_t port) const { return port < receivers_ ? port : port - receivers_; }
-  std::uint32_t pair_between(std::uint32_t p, std::uint32_t q) const {
-    return p < receivers_ ? index_.known(p, q - receivers_) : index_.known(q, p - receivers_);
-  }
-
-  /// Notes what `choose` looks for after the pair's queue has changed.
-  void note(const Pair& pair) {
-    if (!index_.dense()) return;
-    const bool any = pair.head != pair.tail;
-    const Bytes amount = std::min(pair.ready_bytes, unit_);
-    const bool whole = any && (amount >= unit_ || amount >= pair.remaining);
-    const bool deep = any && depth_[ready_[pair.head]] > 0;
-    sets_.set(pair.source, column_of(pair.target), any, whole, deep);
-    sets_.set(pair.target, column_of(pair.source), any, whole, deep);
-  }
-
-  /// Moves transfers of the pair into the round, as near to one unit as whole transfers allow.
-  std::size_t take(std::uint32_t index, std::uint32_t round) {
-    Pair& pair = pairs_[index];
-    Bytes moved;
-    std::size_t placed = 0;
-    while (pair.head < pair.tail) {
-      const std::uint32_t i = ready_[pair.head];
-      const Bytes bytes = transfers_[i].bytes;
-      if (placed > 0 && moved.value + bytes.value / 2 > unit_.value) break;
-      moved += bytes;
-      round_of_[i] = round;
-      just_placed_.push_back(i);
-      ++pair.head;
-      ++placed;
+  /// From a slot on, leaving it by `side`: the halves in turn. Ends where there is no mate, or at the start.
+  PathEnd walk(std::uint32_t slot, std::size_t side, bool early) {
+    const std::uint32_t start = slot;
+    const bool first = early;
+    while (true) {
+      early_[slot] = early ? Half::early : Half::late;
+      const std::uint32_t next = mates_[side][slot];
+      if (next == none || next == start) return {slot, side, early == first};
+      slot = next;
+      side = 1 - side;
+      early = !early;
     }
-    pair.ready_bytes -= moved;
-    pair.remaining -= moved;
-    for (const std::uint32_t p : {pair.source, pair.target}) {
-      Port& port = ports_[p];
-      port.remaining -= moved;
-      port.budget -= moved;
-      if (port.budget <= Bytes{0}) leave(p);
-      if (pair.remaining > Bytes{0}) continue;
-      std::erase_if(port.partners, [index](const Partner& partner) { return partner.pair == index; });
-    }
-    note(pair);
-    return placed;
   }
 
-  /// What the round's transfers feed becomes ready for the next one.
-  void release() {
-    for (const std::uint32_t i : just_placed_) {
-      for (std::uint32_t f = first_fed_[i]; f < first_fed_[i + 1]; ++f) {
-        if (--waiting_[fed_[f]] == 0) make_ready(fed_[f]);
+  void lay_path(std::uint32_t slot, std::size_t side, std::uint32_t middle) {
+    const PathEnd end = walk(slot, 1 - side, true);
+    const double one = slots_[slot].bytes, other = slots_[end.slot].bytes;
+    const std::uint32_t p = port(slot, side), q = port(end.slot, end.side);
+    const double due_p = rate_[p] * middle - done_[p] - half_[p];
+    const double due_q = rate_[q] * middle - done_[q] - half_[q];
+    // Squares of what is missing at the ends: (due - bytes)^2 where the end is early, due^2 where it is late.
+    const double gain_p = one * (2 * due_p - one), gain_q = other * (2 * due_q - other);
+    const bool early = end.same ? gain_p + gain_q >= 0 : gain_p >= gain_q;
+    if (!early) walk(slot, 1 - side, false);
+    if (early) half_[p] += one;
+    if (early == end.same) half_[q] += other;
+  }
+
+  /// Moves the early slots of a side's order before the late ones and returns where these begin.
+  std::size_t part(std::size_t side, std::size_t begin, std::size_t end) {
+    late_.clear();
+    Numbers& order = order_[side];
+    std::size_t to = begin;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (early_[order[i]] == Half::early) {
+        order[to++] = order[i];
+      } else {
+        late_.push_back(order[i]);
       }
     }
-    just_placed_.clear();
+    std::copy(late_.begin(), late_.end(), order.begin() + static_cast<std::ptrdiff_t>(to));
+    return to;
+  }
+
+  enum class Half : char { open, early, late };
+
+  std::vector<Slot>& slots_;
+  Numbers order_[2], mates_[2];  // by side: senders, receivers
+  std::vector<Half> early_;
+  std::vector<double> done_, rate_,
+      half_;  // bytes by port: in rounds before, per round, of this step's mates
+  Numbers late_;
+};
+
+class Ordering {
+ public:
+  Ordering(const std::vector<Transfer>& transfers, const std::vector<Feed>& feeds, const RoundsWanted& wanted)
+      : transfers_(transfers), feeds_(feeds), lag_(wanted.lag), rounds_(transfers.size()) {
+    for (const Transfer& transfer : transfers)
+      senders_ = std::max(senders_, std::max(transfer.source, transfer.target) + 1);
+    std::vector<Bytes> loads(std::size_t{2} * senders_);
+    for (const Transfer& transfer : transfers) {
+      loads[transfer.source] += transfer.bytes;
+      loads[senders_ + transfer.target] += transfer.bytes;
+    }
+    const Bytes busiest = *std::max_element(loads.begin(), loads.end());
+    while ((2U << halvings_) <= wanted.rounds && busiest.value >> (halvings_ + 1) >= wanted.smallest.value)
+      ++halvings_;
+    unit_ = std::max(1.0, real(busiest) / static_cast<double>(1U << halvings_));
+  }
+
+  std::vector<std::uint32_t> run() {
+    find_kinds();
+    find_slots();
+    const Halving halving(slots_, std::size_t{2} * senders_, halvings_);
+    for (const Slot& slot : slots_)
+      for (std::uint32_t s = slot.first; s < slot.last; ++s) rounds_[sequence_[s]] = slot.round;
+    for (const Feed& feed : feeds_)
+      rounds_[feed.transfer] = std::max(rounds_[feed.transfer], rounds_[feed.feed] + lag_);
+    return std::move(rounds_);
+  }
+
+ private:
+  /// Transfers of one kind pass their bytes on alike, so that what they feed keeps an even pace too.
+  void find_kinds() {
+    std::vector<std::uint64_t> hashes(transfers_.size());
+    fed_.assign(transfers_.size(), 0);
+    for (std::size_t f = feeds_.size(); f-- > 0;) {
+      const Feed& feed = feeds_[f];
+      hashes[feed.feed] += mixed(transfers_[feed.transfer].target + hashes[feed.transfer]);
+      fed_[feed.transfer] = 1;
+    }
+    std::unordered_map<std::uint64_t, std::uint32_t> numbers{{0, 0}};
+    kinds_.assign(transfers_.size(), 0);
+    for (std::size_t i = 0; i < hashes.size(); ++i) {
+      if (hashes[i] != 0)
+        kinds_[i] = numbers.try_emplace(hashes[i], static_cast<std::uint32_t>(numbers.size())).first->second;
+    }
+    kind_count_ = numbers.size();
+  }
+
+  static std::uint64_t mixed(std::uint64_t value) {
+    value = (value + 1) * 0x9E3779B97F4A7C15ULL;
+    return (value ^ (value >> 29U)) * 0xBF58476D1CE4E5B9ULL;
+  }
+
+  void find_slots() {
+    for (std::uint32_t i = 0; i < transfers_.size(); ++i)
+      if (fed_[i] == 0) sequence_.push_back(i);
+    if (!feeds_.empty())
+      sequence_ = sorted_by(sequence_, kind_count_, [this](std::uint32_t i) { return kinds_[i]; });
+    sequence_ = sorted_by(sequence_, senders_, [this](std::uint32_t i) { return transfers_[i].target; });
+    sequence_ = sorted_by(sequence_, senders_, [this](std::uint32_t i) { return transfers_[i].source; });
+    const auto same_pair = [this](std::uint32_t a, std::uint32_t b) {
+      return transfers_[a].source == transfers_[b].source && transfers_[a].target == transfers_[b].target;
+    };
+    for (std::uint32_t at = 0, end = 0; at < sequence_.size(); at = end) {
+      double bytes = 0;
+      for (end = at; end < sequence_.size() && same_pair(sequence_[at], sequence_[end]); ++end)
+        bytes += real(transfers_[sequence_[end]].bytes);
+      cut(at, end, bytes / std::max(1.0, std::round(bytes / unit_)));
+    }
+  }
+
+  /// Cuts a pair's transfers into slots of about `each` bytes.
+  void cut(std::uint32_t begin, std::uint32_t end, double each) {
+    double done = 0, wanted = 0;
+    for (std::uint32_t at = begin; at < end;) {
+      const Transfer& first = transfers_[sequence_[at]];
+      Slot slot{first.source, senders_ + first.target, kinds_[sequence_[at]], 0, at, at, 0};
+      wanted += each;
+      do {
+        slot.bytes += real(transfers_[sequence_[slot.last++]].bytes);
+      } while (slot.last < end &&
+               done + slot.bytes + real(transfers_[sequence_[slot.last]].bytes) / 2 <= wanted);
+      done += slot.bytes;
+      at = slot.last;
+      slots_.push_back(slot);
+    }
   }
 
   const std::vector<Transfer>& transfers_;
-  Bytes unit_;
-  std::vector<std::uint32_t> round_of_, pair_of_, waiting_;
-  std::vector<std::uint32_t> first_fed_, fed_;  // transfers that wait for transfer i
-  std::vector<std::uint32_t> depth_;            // how many others in a row wait for it
-  PairIndex index_;
-  std::vector<Pair> pairs_;
-  std::vector<std::uint32_t> ready_;  // transfers, pair by pair
-  std::vector<Port> ports_;
-  std::uint32_t receivers_ = 0;                                // the first receiving port
-  std::vector<std::pair<std::int64_t, std::uint32_t>> order_;  // (-bytes left, port)
-  std::uint32_t first_free_[2] = {none, none};                 // of senders and of receivers
-  PortSets sets_;
-  std::vector<std::uint32_t> just_placed_;
+  const std::vector<Feed>& feeds_;
+  double unit_ = 1;  // bytes
+  std::uint32_t lag_, halvings_ = 0, senders_ = 0;
+  std::vector<std::uint32_t> kinds_;  // of each transfer
+  std::size_t kind_count_ = 1;
+  std::vector<std::uint32_t> rounds_;  // of each transfer
+  std::vector<char> fed_;
+  std::vector<std::uint32_t> sequence_;  // transfers without feeds, pair by pair
+  std::vector<Slot> slots_;
 };
 
 }  // namespace
 
-std::vector<std::uint32_t> match_rounds(const std::vector<Transfer>& transfers,
-                                        const std::vector<Feed>& feeds, Bytes unit) {
-  return Matcher(transfers, feeds, unit).run();
+std::vector<std::uint32_t> order_rounds(const std::vector<Transfer>& transfers,
+                                        const std::vector<Feed>& feeds, const RoundsWanted& wanted) {
+  if (transfers.empty()) return {};
+  return Ordering(transfers, feeds, wanted).run();
 }
 
 }  // namespace isthmus

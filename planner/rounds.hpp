@@ -1,10 +1,14 @@
 #pragma once
-// Order for many transfers between many ports: a matching per round. In a round each GPU sends about `unit`
-// bytes to one GPU and receives as much from one; only remainders below a unit share a round with others.
-// Executed in this order at both ends, the flows finish within a few per cent of the busiest port's load,
-// where an arbitrary order of the same flows can take many times as long. Greedy: the ports with the most
-// bytes left choose first, among free partners the one with the most left. Invariant: a transfer's round is
-// above the rounds of all its feeds.
+// Order for many transfers between many ports: a round for each. Executed in this order at both ends, some
+// rounds at a time, the flows finish within about a per cent of the busiest port's load, where an arbitrary
+// order of the same flows can take many times as long.
+// By halving: the transfers of a pair of ports are joined into slots of about busiest port / rounds bytes;
+// all slots are divided into an early and a late half, each half again, and so on, down to single rounds. At
+// every division each port has as many of its slots early as late, or one more, so that it gets its bytes at
+// an even pace. Such a division always exists: slots of one port are paired, and one of two goes early; the
+// pairs of senders and those of receivers form paths and even cycles, along which early and late alternate.
+// (Euler partition of a bipartite graph, as used for colouring its edges: H. Gabow 1976.)
+// Invariant: a transfer's round is at least `lag` above the rounds of all its feeds.
 
 #include <cstdint>
 #include <vector>
@@ -18,13 +22,20 @@ struct Transfer {
   Bytes bytes;
 };
 
-/// `feed` must be in an earlier round than `transfer`.
+/// `feed` must be in an earlier round than `transfer`, which comes later in the list of transfers.
 struct Feed {
   std::uint32_t transfer = 0, feed = 0;
 };
 
-/// The round of each transfer, from 0. Feeds must not be circular.
-std::vector<std::uint32_t> match_rounds(const std::vector<Transfer>& transfers,
-                                        const std::vector<Feed>& feeds, Bytes unit);
+/// How many rounds transfers without feeds are spread over, if bytes suffice for slots of `smallest`.
+struct RoundsWanted {
+  std::uint32_t rounds = 256;  // a power of two
+  Bytes smallest{1};
+  std::uint32_t lag = 1;
+};
+
+/// The round of each transfer, from 0. Feeds must stand in the order of the transfers that they feed.
+std::vector<std::uint32_t> order_rounds(const std::vector<Transfer>& transfers,
+                                        const std::vector<Feed>& feeds, const RoundsWanted& wanted);
 
 }  // namespace isthmus

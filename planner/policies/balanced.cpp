@@ -4,20 +4,22 @@
 //
 // Heads. A stage whose ports could send each byte to k* = bound x capacity / bytes domains within the lower
 // bound feeds all n domains if n <= k*, else 0.97 k* rounded down (3 % slack eases the order); chains of
-// domains do the rest. Order. Transfers between GPUs are matched into rounds of about bound x rate / 500
-// bytes per pair; the round is the group. NVLink passes of what a network round brought belong to the round
-// after it.
+// domains do the rest. Order. Transfers between GPUs are spread over rounds (rounds.hpp); the round is the
+// group. With `window` rounds in flight ports stay busy although slots differ in size; what passes bytes on
+// follows `lag` = window rounds later, when they have arrived. So chains of depth d take d x window rounds to
+// fill and to drain, and get 512 (1 + d) rounds. NVLink passes of what a network round brought belong to the
+// round after it.
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
-#include <limits>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "planner/bound.hpp"
-#include "planner/order_unit.hpp"
 #include "planner/policies/balanced_pattern.hpp"
 #include "planner/policies/pattern_cache.hpp"
 #include "planner/policy.hpp"
@@ -28,9 +30,12 @@ namespace isthmus {
 namespace {
 
 constexpr std::uint32_t most_rotations = 8;
-constexpr std::int64_t rounds_wanted = 500;
-constexpr double part_cost = 0.002;  // of a part in every unit: what makes plans larger must gain something
-constexpr std::int64_t smallest_unit = 2'000'000, largest_unit = 128'000'000;  // bytes
+constexpr std::uint32_t window = 16;            // rounds in flight
+constexpr std::uint32_t fan_window = 64;        // where one transfer feeds several in its lane, as bursts
+constexpr std::uint32_t free_rounds = 256;      // where no transfer waits for others
+constexpr std::uint32_t rounds_of_depth = 512;  // times 1 + depth, where some do
+constexpr std::uint32_t most_rounds = 4096;
+constexpr Bytes smallest_unit{4'000'000}, largest_unit{128'000'000};
 
 /// Network bytes per second that the holders' domains of a stage can send; a domain that several stages share
 /// counts in proportion to their GPUs.
@@ -76,16 +81,16 @@ class Planner {
  public:
   explicit Planner(const Refit& refit) : refit_(refit), bound_(lower_bound(refit)), cache_(plan_) {
     plan_.policy = "balanced";
-    plan_.lanes = {{"network", 1, true}, {"nvlink", 4, true}};
+    plan_.lanes = {{"network", window, true}, {"nvlink", window, true}};
   }
 
   Plan make() {
-    choose_units();
-    const std::vector<std::uint32_t> heads = heads_per_stage(refit_, bound_.time);
+    const std::vector<std::uint32_t> reaches = heads_per_stage(refit_, bound_.time);
+    choose_units(reaches);
     std::vector<std::uint32_t> uses(refit_.geometries.size());
     for (std::uint32_t t = 0; t < refit_.tensors.size(); ++t) {
       const RefitEntry& entry = refit_.tensors[t];
-      add(TensorId{t}, entry, heads[to_size(entry.stage)], uses[entry.geometry]++);
+      add(TensorId{t}, entry, reaches[to_size(entry.stage)], uses[entry.geometry]++);
     }
     order();
     return std::move(plan_);
@@ -124,11 +129,15 @@ class Planner {
     return refit_.fabric.domain_of(refit_.gpu_of_rank[rank]).index();
   }
 
+  static std::uint32_t heads_of(std::uint32_t domains, std::uint32_t reach) {
+    return domains <= reach ? domains : std::max(1U, static_cast<std::uint32_t>(0.97 * reach));
+  }
+
   void add(TensorId tensor, const RefitEntry& entry, std::uint32_t reach, std::uint32_t use) {
     const Traits& traits = traits_of(entry);
-    BalancedSituation situation{entry.source_base, entry.target_base, traits.domains, 0,
-                                unit(traits.domains > 0 ? network_lane : nvlink_lane)};
-    if (traits.domains > reach) situation.heads = std::max(1U, static_cast<std::uint32_t>(0.97 * reach));
+    BalancedSituation situation{entry.source_base, entry.target_base, 0, 0,
+                                units_[traits.domains > 0 ? network_lane : nvlink_lane]};
+    situation.heads = heads_of(traits.domains, reach);
     if (traits.rotates) situation.rotation = use % most_rotations;
     PatternCache::Key key{entry.geometry, situation.heads, situation.rotation};
     const bool bare = refit_.train_ranks == 0;  // bases are free, and sides may share ranks
@@ -173,8 +182,9 @@ class Planner {
         add_feeds(instance, pattern, step, self, transfer_of, feeds);
       }
     }
-    const std::vector<std::uint32_t> rounds = match_rounds(
-        transfers, feeds, fitting_unit(transfers, wanted_unit(lane), deepest(transfers.size(), feeds)));
+    if (fans_out(transfers.size(), feeds)) plan_.lanes[lane].window = fan_window;
+    const std::vector<std::uint32_t> rounds =
+        order_rounds(transfers, feeds, {rounds_[lane], smallest_unit, window});
     const std::uint32_t count = rounds.empty() ? 0 : 1 + *std::max_element(rounds.begin(), rounds.end());
     for (std::size_t i = 0; i < rounds.size(); ++i) {
       const auto spread = std::uint64_t{rounds[i]} * std::max(1U, network_rounds) / std::max(1U, count);
@@ -183,15 +193,10 @@ class Planner {
     return count;
   }
 
-  /// The longest row of transfers that feed each other. Feeds come in the order of transfers.
-  static std::uint32_t deepest(std::size_t transfers, const std::vector<Feed>& feeds) {
-    std::vector<std::uint32_t> depth(transfers);
-    std::uint32_t most = 0;
-    for (const Feed& feed : feeds) {
-      depth[feed.transfer] = std::max(depth[feed.transfer], depth[feed.feed] + 1);
-      most = std::max(most, depth[feed.transfer]);
-    }
-    return most;
+  static bool fans_out(std::size_t transfers, const std::vector<Feed>& feeds) {
+    std::vector<char> feeding(transfers);
+    return std::any_of(feeds.begin(), feeds.end(),
+                       [&feeding](const Feed& feed) { return std::exchange(feeding[feed.feed], 1) != 0; });
   }
 
   /// Feeds within the lane; through a step of the other lane its own feeds count.
@@ -224,61 +229,42 @@ class Planner {
     }
   }
 
-  Bytes unit(std::uint16_t lane) const { return units_[lane]; }
+  /// Rounds by the mean depth of the chains, and the bytes that a port moves in one if the bound is met.
+  void choose_units(const std::vector<std::uint32_t>& reaches) {
+    double bytes = 0, deep = 0;  // deep: bytes times the length of the chains that they go through
+    for (const RefitEntry& entry : refit_.tensors) {
+      const std::uint32_t domains = traits_of(entry).domains;
+      if (domains == 0) continue;
+      const std::uint32_t heads = heads_of(domains, reaches[to_size(entry.stage)]);
+      const double own = static_cast<double>(refit_.geometries[entry.geometry].source.bytes().value);
+      bytes += own;
+      deep += own * ((domains + heads - 1) / heads - 1);
+    }
+    const auto depth = static_cast<std::uint32_t>(std::ceil(deep / std::max(1.0, bytes)));
+    rounds_[network_lane] =
+        depth == 0 ? free_rounds : std::min(most_rounds, std::bit_ceil(rounds_of_depth * (1 + depth)));
+    rounds_[nvlink_lane] = 2 * rounds_of_depth;
+    for (const std::uint16_t lane : {network_lane, nvlink_lane}) {
+      const Bytes per_port = fastest_port(lane) * bound_.time;
+      units_[lane] = std::clamp(Bytes{per_port.value / rounds_[lane]}, smallest_unit, largest_unit);
+    }
+  }
 
-  /// Bound x rate / 500.
-  Bytes wanted_unit(std::uint16_t lane) const {
+  Bandwidth fastest_port(std::uint16_t lane) const {
     Bandwidth fastest{1};
     const Fabric& fabric = refit_.fabric;
     for (const GpuId gpu : refit_.gpu_of_rank) {
       const auto port = lane == network_lane ? fabric.nic_out(gpu) : fabric.nvlink_out(gpu);
       if (port) fastest = std::max(fastest, fabric.links()[port->index()].nominal);
     }
-    const Bytes per_port = fastest * bound_.time;
-    return {std::clamp(per_port.value / rounds_wanted, smallest_unit, largest_unit)};
-  }
-
-  /// About that, and such that whole parts of most bytes' cells make it up: units of different
-  /// tensors are then nearly equal, and nobody waits in a round for a longer one.
-  Bytes choose_unit(std::uint16_t lane, const std::map<std::int64_t, double>& shares) const {
-    const std::int64_t wanted = wanted_unit(lane).value;
-    Bytes best{wanted};
-    double least = std::numeric_limits<double>::infinity();
-    for (std::int64_t percent = 60; percent <= 150; ++percent) {
-      const Bytes candidate{wanted * percent / 100};
-      double cost = 0;
-      for (const auto& [share, bytes] : shares) {
-        const UnitCut cut = cut_for_unit({share}, candidate);
-        cost += bytes * (cut.miss + part_cost * static_cast<double>(cut.parts * candidate.value) /
-                                        static_cast<double>(share));
-      }
-      if (cost < least) {
-        least = cost;
-        best = candidate;
-      }
-    }
-    return best;
-  }
-
-  void choose_units() {
-    ShareSizes all;
-    std::vector<std::int64_t> tensors(refit_.geometries.size());
-    for (const RefitEntry& entry : refit_.tensors) ++tensors[entry.geometry];
-    for (const RefitEntry& entry : refit_.tensors) {
-      const double times = static_cast<double>(std::exchange(tensors[entry.geometry], 0));
-      if (times == 0) continue;
-      const ShareSizes own =
-          share_sizes(refit_, refit_.geometries[entry.geometry], entry.source_base, entry.target_base);
-      for (const auto& [share, bytes] : own.network) all.network[share] += times * bytes;
-      for (const auto& [share, bytes] : own.nvlink) all.nvlink[share] += times * bytes;
-    }
-    units_ = {choose_unit(network_lane, all.network), choose_unit(nvlink_lane, all.nvlink)};
+    return fastest;
   }
 
   static constexpr std::uint32_t not_here = 0xFFFFFFFF;
   const Refit& refit_;
   LowerBound bound_;
-  std::array<Bytes, 2> units_{};  // by lane
+  std::array<Bytes, 2> units_{};           // by lane
+  std::array<std::uint32_t, 2> rounds_{};  // by lane
   Plan plan_;
   PatternCache cache_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Traits> traits_;

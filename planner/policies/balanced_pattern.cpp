@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "planner/order_unit.hpp"
 #include "planner/shards.hpp"
 
 namespace isthmus {
@@ -75,9 +74,11 @@ std::int64_t shares_of(Bytes bytes, std::size_t receivers) {
   return std::clamp<std::int64_t>(bytes.value / smallest_part.value, 1, most);
 }
 
-/// Into how many parts a cell is cut: as many for each receiver that shares it.
+/// Into how many parts a cell is cut: as many for each receiver that shares it, of at most half a unit.
 std::int64_t parts_of(Bytes bytes, std::size_t receivers, Bytes unit) {
-  return shares_of(bytes, receivers) * cut_for_unit(share_of(bytes, receivers), unit).parts;
+  const std::int64_t shares = shares_of(bytes, receivers);
+  const std::int64_t share = bytes.value / shares;
+  return shares * std::max<std::int64_t>(1, (2 * share + unit.value - 1) / unit.value);
 }
 
 class PatternBuilder {
@@ -216,8 +217,6 @@ class PatternBuilder {
 
 }  // namespace
 
-Bytes share_of(Bytes cell, std::size_t receivers) { return {cell.value / shares_of(cell, receivers)}; }
-
 Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation) {
   return PatternBuilder(refit, geometry, situation).build();
 }
@@ -234,19 +233,6 @@ bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_ba
     }
   }
   return entries % holders != 0;
-}
-
-ShareSizes share_sizes(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base) {
-  const Cells cells = cells_of(geometry);
-  ShareSizes sizes;
-  for (const Cell& cell : cells.list) {
-    const Bytes bytes = geometry.source.bytes(cell.region);
-    for (const EntryDomain& entry : domains_of(refit, cells, cell, source_base, target_base)) {
-      auto& side = entry.holders.empty() ? sizes.network : sizes.nvlink;
-      side[share_of(bytes, entry.receivers.size()).value] += static_cast<double>(bytes.value);
-    }
-  }
-  return sizes;
 }
 
 std::uint32_t entry_domains(const Refit& refit, const Geometry& geometry, Rank source_base,

@@ -5,7 +5,6 @@
 // others by a domain before them in a chain. A domain that has a holder is fed from inside. Load shares:
 // parts of one source shard go to its holders in turn; parts start at another receiver for each cell.
 
-#include <map>
 #include <vector>
 
 #include "model/refit.hpp"
@@ -19,27 +18,17 @@ struct BalancedSituation {
   Rank source_base, target_base;
   std::uint32_t heads = 1;     // most domains that one cell is sent to by its holders
   std::uint32_t rotation = 0;  // where holders, receivers and chains start
-  Bytes unit{1};               // cells are cut so that whole parts make up about this many bytes
+  Bytes unit{1};               // cells are cut into parts of at most half of it for each receiver
 };
 
 /// Pieces below this travel whole to one receiver of a domain: 1 MB, the size below which an operation's
 /// fixed cost (4.5 us measured over NVLink) outweighs what splitting gains.
 inline constexpr Bytes smallest_part{1'000'000};
 
-/// The share of each of a domain's receivers in a cell.
-Bytes share_of(Bytes cell, std::size_t receivers);
-
 Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation);
 
 /// Whether tensors of the geometry should start at different holders and receivers to spread the load.
 bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base);
-
-/// The shares that receivers of a domain have in a geometry's cells, and how many bytes come in such shares:
-/// those that enter from other domains, and those that are fed from inside.
-struct ShareSizes {
-  std::map<std::int64_t, double> network, nvlink;  // share in bytes -> bytes
-};
-ShareSizes share_sizes(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base);
 
 /// Domains that receive cells and hold none of it, at most over the cells: the n of the chain rule.
 std::uint32_t entry_domains(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base);

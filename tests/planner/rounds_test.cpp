@@ -1,6 +1,8 @@
 #include "planner/rounds.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -9,67 +11,124 @@
 namespace isthmus {
 namespace {
 
-std::vector<Transfer> random_transfers() {
+/// Transfers among eight ports a side, of up to `largest` bytes.
+std::vector<Transfer> random_transfers(std::int64_t largest) {
   const auto count = *rc::gen::inRange<std::size_t>(0, 200);
   std::vector<Transfer> transfers;
   for (std::size_t i = 0; i < count; ++i) {
     transfers.push_back({*rc::gen::inRange<std::uint32_t>(0, 8),
                          *rc::gen::inRange<std::uint32_t>(0, 8),
-                         {*rc::gen::inRange<std::int64_t>(1, 1000)}});
+                         {*rc::gen::inRange<std::int64_t>(1, largest + 1)}});
   }
   return transfers;
 }
 
-RC_GTEST_PROP(Rounds, load_no_port_much_beyond_a_unit, ()) {
-  const std::vector<Transfer> transfers = random_transfers();
-  const Bytes unit{500}, largest{1000};
-  const auto rounds = match_rounds(transfers, {}, unit);
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Bytes> sent, received;
+/// Transfers of each port, senders first: their rounds in order.
+std::map<std::pair<bool, std::uint32_t>, std::vector<std::uint32_t>> rounds_of_ports(
+    const std::vector<Transfer>& transfers, const std::vector<std::uint32_t>& rounds) {
+  std::map<std::pair<bool, std::uint32_t>, std::vector<std::uint32_t>> ports;
   for (std::size_t i = 0; i < transfers.size(); ++i) {
-    sent[{rounds[i], transfers[i].source}] += transfers[i].bytes;
-    received[{rounds[i], transfers[i].target}] += transfers[i].bytes;
+    ports[{false, transfers[i].source}].push_back(rounds[i]);
+    ports[{true, transfers[i].target}].push_back(rounds[i]);
   }
-  // Whole transfers: the last one of a pair may stick out by half of itself, or be larger than a unit by
-  // itself.
-  for (const auto& ports : {sent, received}) {
-    for (const auto& [port, bytes] : ports) RC_ASSERT(bytes <= unit + largest);
+  for (auto& [port, list] : ports) std::sort(list.begin(), list.end());
+  return ports;
+}
+
+RC_GTEST_PROP(Rounds, give_every_port_equal_transfers_at_an_even_pace, ()) {
+  std::vector<Transfer> transfers;  // at most one of each pair: what a pair has more is joined
+  for (std::uint32_t pair = 0; pair < 256; ++pair)
+    if (*rc::gen::arbitrary<bool>()) transfers.push_back({pair / 16, pair % 16, {1}});
+  const std::uint32_t wanted = 1U << *rc::gen::inRange(0U, 5U);
+  const auto rounds = order_rounds(transfers, {}, {wanted, Bytes{1}, 1});
+  const auto ports = rounds_of_ports(transfers, rounds);
+  std::size_t busiest = 0;
+  for (const auto& [port, list] : ports) busiest = std::max(busiest, list.size());
+  const auto count = std::min<std::size_t>(wanted, std::bit_floor(std::max<std::size_t>(1, busiest)));
+  for (const auto& [port, list] : ports) {
+    RC_ASSERT(list.back() < count);
+    // Each halving gives a port half of its transfers, rounded up or down.
+    const auto all = static_cast<double>(list.size());
+    for (std::uint32_t round = 0; round < count; ++round) {
+      const auto [first, last] = std::equal_range(list.begin(), list.end(), round);
+      const auto here = static_cast<double>(last - first);
+      RC_ASSERT(std::abs(here - all / static_cast<double>(count)) < 1);
+      const auto before = static_cast<double>(first - list.begin());
+      const double levels = std::log2(static_cast<double>(count));
+      RC_ASSERT(std::abs(before - all * round / static_cast<double>(count)) <= levels);
+    }
+  }
+}
+
+RC_GTEST_PROP(Rounds, keep_ports_near_their_pace_in_bytes, ()) {
+  const std::vector<Transfer> transfers = random_transfers(1000);
+  const auto rounds = order_rounds(transfers, {}, {16, Bytes{1000}, 1});
+  std::map<std::pair<bool, std::uint32_t>, std::vector<double>> ports;
+  double busiest = 0;
+  for (std::size_t i = 0; i < transfers.size(); ++i) {
+    for (const auto& port : {std::pair{false, transfers[i].source}, std::pair{true, transfers[i].target}}) {
+      std::vector<double>& bytes = ports.try_emplace(port, 17, 0.0).first->second;
+      bytes[rounds[i]] += static_cast<double>(transfers[i].bytes.value);
+      bytes[16] += static_cast<double>(transfers[i].bytes.value);
+      busiest = std::max(busiest, bytes[16]);
+    }
+  }
+  const double count = std::clamp(std::exp2(std::floor(std::log2(std::max(1.0, busiest / 1000)))), 1.0, 16.0);
+  // A slot has at most a unit and a half and a transfer; ports deviate by at most one at each halving.
+  const double most = (1.5 * busiest / count + 1000) * std::log2(count);
+  for (const auto& [port, bytes] : ports) {
+    double before = 0;
+    for (std::size_t round = 0; static_cast<double>(round) < count; ++round) {
+      RC_ASSERT(std::abs(before - bytes[16] * static_cast<double>(round) / count) <= most);
+      before += bytes[round];
+    }
+    RC_ASSERT(before == bytes[16]);
   }
 }
 
 RC_GTEST_PROP(Rounds, put_feeds_before_what_they_feed, ()) {
-  const std::vector<Transfer> transfers = random_transfers();
+  const std::vector<Transfer> transfers = random_transfers(1000);
+  const auto lag = *rc::gen::inRange<std::uint32_t>(1, 20);
   std::vector<Feed> feeds;
   for (std::uint32_t i = 1; i < transfers.size(); ++i) {
-    if (*rc::gen::arbitrary<bool>()) feeds.push_back({i, *rc::gen::inRange<std::uint32_t>(0, i)});
+    while (*rc::gen::arbitrary<bool>()) feeds.push_back({i, *rc::gen::inRange<std::uint32_t>(0, i)});
   }
-  const auto rounds = match_rounds(transfers, feeds, Bytes{500});
-  for (const Feed& feed : feeds) RC_ASSERT(rounds[feed.feed] < rounds[feed.transfer]);
+  const auto rounds = order_rounds(transfers, feeds, {64, Bytes{100}, lag});
+  for (const Feed& feed : feeds) RC_ASSERT(rounds[feed.feed] + lag <= rounds[feed.transfer]);
 }
 
-RC_GTEST_PROP(Rounds, place_transfers_of_any_size_beside_the_unit, ()) {
+RC_GTEST_PROP(Rounds, are_no_smaller_than_asked, ()) {
   const auto sizes = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(1, 5000));
   std::vector<Transfer> transfers;
-  for (const std::int64_t size : sizes) transfers.push_back({0, 1, {size}});
-  RC_ASSERT(match_rounds(transfers, {}, Bytes{1000}).size() == transfers.size());
+  std::int64_t all = 0;
+  for (const std::int64_t size : sizes) {
+    transfers.push_back({0, 1, {size}});
+    all += size;
+  }
+  const auto rounds = order_rounds(transfers, {}, {1U << 20U, Bytes{1000}, 1});
+  RC_ASSERT(rounds.size() == transfers.size());
+  for (const std::uint32_t round : rounds)
+    RC_ASSERT(std::int64_t{round} < std::max<std::int64_t>(1, all / 1000));
 }
 
-TEST(Rounds, serve_first_what_others_wait_for) {
-  // 0 -> 1 feeds 1 -> 2; 0 has more for 3 than for 1.
-  const std::vector<Transfer> transfers{{0, 3, {100}}, {0, 3, {100}}, {0, 1, {100}}, {1, 2, {100}}};
-  const auto rounds = match_rounds(transfers, {{3, 2}}, Bytes{100});
-  EXPECT_EQ(rounds[2], 0U);
-  EXPECT_EQ(rounds[3], 1U);
+RC_GTEST_PROP(Rounds, follow_from_the_transfers_alone, ()) {
+  const std::vector<Transfer> transfers = random_transfers(1000);
+  const RoundsWanted wanted{32, Bytes{100}, 1};
+  RC_ASSERT(order_rounds(transfers, {}, wanted) == order_rounds(transfers, {}, wanted));
 }
 
-TEST(Rounds, of_an_all_to_all_with_equal_units_are_as_many_as_partners) {
+TEST(Rounds, of_an_all_to_all_are_permutations) {
   std::vector<Transfer> transfers;
   for (std::uint32_t s = 0; s < 16; ++s) {
     for (std::uint32_t t = 0; t < 16; ++t) transfers.push_back({s, 16 + t, {100}});
   }
-  const auto rounds = match_rounds(transfers, {}, Bytes{100});
-  // A perfect order needs 16; the greedy one may need a few more.
-  EXPECT_LE(*std::max_element(rounds.begin(), rounds.end()), 18U);
+  const auto rounds = order_rounds(transfers, {}, {16, Bytes{100}, 1});
+  for (const auto& [port, list] : rounds_of_ports(transfers, rounds)) {
+    for (std::uint32_t round = 0; round < 16; ++round) EXPECT_EQ(list[round], round);
+  }
 }
+
+TEST(Rounds, of_nothing_are_none) { EXPECT_TRUE(order_rounds({}, {}, {}).empty()); }
 
 }  // namespace
 }  // namespace isthmus
