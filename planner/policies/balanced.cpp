@@ -35,7 +35,9 @@ constexpr std::uint32_t fan_window = 64;        // where one transfer feeds seve
 constexpr std::uint32_t free_rounds = 256;      // where no transfer waits for others
 constexpr std::uint32_t rounds_of_depth = 512;  // times 1 + depth, where some do
 constexpr std::uint32_t most_rounds = 4096;
-constexpr Bytes smallest_unit{4'000'000}, largest_unit{128'000'000};
+constexpr std::uint32_t rounds_of_port = 64;                    // times the ports of the side that has more
+constexpr Bytes smallest_unit[] = {{4'000'000}, {16'000'000}};  // by lane: about 10 operations' fixed cost
+constexpr Bytes largest_unit{512'000'000};
 
 /// Network bytes per second that the holders' domains of a stage can send; a domain that several stages share
 /// counts in proportion to their GPUs.
@@ -81,7 +83,7 @@ class Planner {
  public:
   explicit Planner(const Refit& refit) : refit_(refit), bound_(lower_bound(refit)), cache_(plan_) {
     plan_.policy = "balanced";
-    plan_.lanes = {{"network", window, true}, {"nvlink", window, true}};
+    plan_.lanes = {{"network", window, true}, {"nvlink", fan_window, true}};
   }
 
   Plan make() {
@@ -184,7 +186,7 @@ class Planner {
     }
     if (fans_out(transfers.size(), feeds)) plan_.lanes[lane].window = fan_window;
     const std::vector<std::uint32_t> rounds =
-        order_rounds(transfers, feeds, {rounds_[lane], smallest_unit, window});
+        order_rounds(transfers, feeds, {rounds_[lane], smallest_unit[lane], window});
     const std::uint32_t count = rounds.empty() ? 0 : 1 + *std::max_element(rounds.begin(), rounds.end());
     for (std::size_t i = 0; i < rounds.size(); ++i) {
       const auto spread = std::uint64_t{rounds[i]} * std::max(1U, network_rounds) / std::max(1U, count);
@@ -245,9 +247,24 @@ class Planner {
         depth == 0 ? free_rounds : std::min(most_rounds, std::bit_ceil(rounds_of_depth * (1 + depth)));
     rounds_[nvlink_lane] = 2 * rounds_of_depth;
     for (const std::uint16_t lane : {network_lane, nvlink_lane}) {
+      rounds_[lane] = std::min(rounds_[lane], most_useful_rounds());
       const Bytes per_port = fastest_port(lane) * bound_.time;
-      units_[lane] = std::clamp(Bytes{per_port.value / rounds_[lane]}, smallest_unit, largest_unit);
+      units_[lane] = std::clamp(Bytes{per_port.value / rounds_[lane]}, smallest_unit[lane], largest_unit);
     }
+  }
+
+  /// Order matters where ports have several partners: between two GPUs there is nothing to order.
+  std::uint32_t most_useful_rounds() const {
+    std::set<std::uint32_t> sources, targets;
+    for (const RefitEntry& entry : refit_.tensors) {
+      const Geometry& geometry = refit_.geometries[entry.geometry];
+      for (const Rank rank : geometry.source.mesh.ranks)
+        sources.insert(refit_.gpu(Rank{entry.source_base.value + rank.value}).value);
+      for (const Rank rank : geometry.target.mesh.ranks)
+        targets.insert(refit_.gpu(Rank{entry.target_base.value + rank.value}).value);
+    }
+    const std::size_t most = std::max(sources.size(), targets.size());
+    return most <= 1 ? 1 : rounds_of_port * std::bit_ceil(static_cast<std::uint32_t>(most));
   }
 
   Bandwidth fastest_port(std::uint16_t lane) const {
