@@ -43,14 +43,17 @@ __device__ void copy_tile_of(const DeviceMove& move, std::uint32_t first) {
 __global__ void __launch_bounds__(move_threads, 2)
     move_kernel(const DeviceMove* moves, std::uint32_t count, std::uint32_t tiles,
                 const volatile std::uint32_t* abort) {
-  const std::uint32_t begin = first_tile_of(blockIdx.x, gridDim.x, tiles);
-  const std::uint32_t end = first_tile_of(blockIdx.x + 1, gridDim.x, tiles);
-  if (begin == end) return;
-  std::uint32_t piece = move_of_tile(moves, count, begin);
-  for (std::uint32_t tile = begin; tile < end; ++tile) {
-    if ((tile - begin) % tiles_per_look == tiles_per_look - 1 && *abort != 0) return;
-    while (piece + 1 < count && moves[piece + 1].first_tile <= tile) ++piece;
-    copy_tile_of(moves[piece], (tile - moves[piece].first_tile) * DeviceMove::tile_units);
+  const std::uint32_t chunk = chunk_of_tiles(tiles, gridDim.x);
+  std::uint32_t piece = 0;
+  std::uint32_t done = 0;
+  for (std::uint32_t begin = blockIdx.x * chunk; begin < tiles; begin += gridDim.x * chunk) {
+    const std::uint32_t end = begin + chunk < tiles ? begin + chunk : tiles;
+    piece += move_of_tile(moves + piece, count - piece, begin);
+    for (std::uint32_t tile = begin; tile < end; ++tile, ++done) {
+      if (done % tiles_per_look == tiles_per_look - 1 && *abort != 0) return;
+      while (piece + 1 < count && moves[piece + 1].first_tile <= tile) ++piece;
+      copy_tile_of(moves[piece], (tile - moves[piece].first_tile) * DeviceMove::tile_units);
+    }
   }
 }
 

@@ -35,13 +35,12 @@ Move rows_move(std::mt19937_64& random, std::int64_t width, std::int64_t target)
 void run_blocks(const std::vector<DeviceMove>& moves, std::uint32_t tiles, std::uint32_t blocks,
                 std::vector<int>& writes, const std::byte* target) {
   const auto count = static_cast<std::uint32_t>(moves.size());
+  const std::uint32_t chunk = chunk_of_tiles(tiles, blocks);
   for (std::uint32_t block = 0; block < blocks; ++block) {
-    const std::uint32_t begin = first_tile_of(block, blocks, tiles);
-    const std::uint32_t end = first_tile_of(block + 1, blocks, tiles);
-    if (begin == end) continue;
-    std::uint32_t piece = move_of_tile(moves.data(), count, begin);
-    for (std::uint32_t tile = begin; tile < end; ++tile) {
-      while (piece + 1 < count && moves[piece + 1].first_tile <= tile) ++piece;
+    std::uint32_t piece = 0;
+    for (std::uint32_t tile = block * chunk; tile < tiles; ++tile) {
+      if (tile / chunk % blocks != block) continue;
+      piece += move_of_tile(moves.data() + piece, count - piece, tile);
       const DeviceMove& move = moves[piece];
       const std::uint32_t first = (tile - move.first_tile) * DeviceMove::tile_units;
       for (std::uint32_t u = first; u < first + DeviceMove::tile_units && u < move.units; ++u) {
