@@ -6,16 +6,17 @@
 
 #include <fmt/format.h>
 
-#include "hw/ready.hpp"
 #include "model/error.hpp"
+#include "planner/queues.hpp"
 
 namespace isthmus::hw {
 
 std::vector<Batch> make_batches(const Operations& operations) {
   std::vector<Batch> batches;
-  ReadyOperations queue(operations);
+  const QueuePlan plan(operations);
+  Queues queues(plan);
   std::vector<std::uint32_t> ready;
-  queue.begin(ready);
+  queues.begin(ready);
   while (!ready.empty()) {
     std::vector<std::uint32_t> wave = std::exchange(ready, {});
     std::sort(wave.begin(), wave.end());
@@ -27,11 +28,11 @@ std::vector<Batch> make_batches(const Operations& operations) {
       batch.operations.push_back(operation);
     }
     for (auto& [lane, batch] : by_lane) batches.push_back(std::move(batch));
-    for (const std::uint32_t operation : wave) queue.complete(operation, ready);
+    for (const std::uint32_t operation : wave) queues.complete(operation, ready);
   }
-  if (queue.left() > 0) {
+  if (queues.waiting() > 0) {
     throw SystemError(fmt::format("{} of {} operations wait for each other: the plan is not a proven one",
-                                  queue.left(), operations.list.size()));
+                                  queues.waiting(), operations.list.size()));
   }
   return batches;
 }

@@ -227,7 +227,7 @@ class ScheduleBuilder {
     const std::size_t index =
         std::size_t{lane_stream_} * options_.slots + next_slot_[lane_stream_]++ % options_.slots;
     Slot& slot = slots_[index];
-    std::vector<Message> messages = window_.direct;
+    std::vector<Message> messages = merged(std::move(window_.direct));
     std::vector<std::vector<GpuMove>> before(gpus_), after(gpus_);
     if (!window_.pieces.empty()) place_pieces(index, messages, before, after);
     for (std::uint32_t g = 0; g < gpus_; ++g) {
@@ -245,6 +245,26 @@ class ScheduleBuilder {
       assign(window_.onward_operations, slot.unpacking);
     }
     clear_window();
+  }
+
+  /// Messages that continue each other on both sides become one: NCCL's rate grows with their size.
+  std::vector<Message> merged(std::vector<Message> messages) const {
+    std::sort(messages.begin(), messages.end(), [](const Message& a, const Message& b) {
+      return std::tie(a.from, a.to, a.source) < std::tie(b.from, b.to, b.source);
+    });
+    std::vector<Message> result;
+    for (const Message& next : messages) {
+      Message* const last = result.empty() ? nullptr : &result.back();
+      const bool continues = last != nullptr && last->from == next.from && last->to == next.to &&
+                             last->source + last->bytes == next.source &&
+                             last->target + last->bytes == next.target;
+      if (continues && last->bytes + next.bytes <= options_.largest_message) {
+        last->bytes += next.bytes;
+      } else {
+        result.push_back(next);
+      }
+    }
+    return result;
   }
 
   void place_pieces(std::size_t slot, std::vector<Message>& messages,

@@ -16,7 +16,7 @@ bool is_message(StepKind kind) { return kind == StepKind::send || is_collective(
 }  // namespace
 
 HostProgram prepare_host(const Program& program) {
-  HostProgram host{program, ReadyOperations(program.operations()), {}, {}};
+  HostProgram host{program, QueuePlan(program.operations()), {}, {}};
   const auto operations = static_cast<std::uint32_t>(program.operations().list.size());
   host.transfers.reserve(operations);
   for (std::uint32_t i = 0; i < operations; ++i) {
@@ -40,7 +40,7 @@ HostRun::HostRun(const HostProgram& host, HostMemory& memory, const RunOptions& 
       memory_(memory),
       options_(options),
       settings_(settings),
-      order_(host.order),
+      queues_(host.queues),
       in_flight_(thread_count(settings, host.program.ranks())),
       complete_(host.transfers.size(), false),
       random_(options.seed) {
@@ -57,7 +57,7 @@ Timeline HostRun::run() {
   {
     const std::lock_guard lock(mutex_);
     std::vector<std::uint32_t> found;
-    order_.begin(found);
+    queues_.begin(found);
     add_ready(found, Span::no_cause);
   }
   for (std::size_t i = 0; i < in_flight_.size(); ++i) threads.emplace_back(&HostRun::work, this, i);
@@ -86,7 +86,7 @@ void HostRun::work(std::size_t thread) {
 
 bool HostRun::take(std::size_t thread, std::uint32_t& operation) {
   std::unique_lock lock(mutex_);
-  more_.wait(lock, [this] { return failure_ || !ready_.empty() || order_.left() == 0; });
+  more_.wait(lock, [this] { return failure_ || !ready_.empty() || queues_.waiting() == 0; });
   if (failure_ || ready_.empty()) return false;
   operation = ready_.front();
   ready_.pop_front();
@@ -101,7 +101,7 @@ void HostRun::finish(std::size_t thread, std::uint32_t operation) {
   complete_[operation] = true;
   timeline_.spans[operation].end = now();
   std::vector<std::uint32_t> found;
-  order_.complete(operation, found);
+  queues_.complete(operation, found);
   add_ready(found, operation);
 }
 
@@ -116,13 +116,13 @@ void HostRun::add_ready(const std::vector<std::uint32_t>& found, std::uint32_t c
   const bool idle = ready_.empty() && std::all_of(in_flight_.begin(), in_flight_.end(), [](const auto& one) {
                       return one.operation == Span::no_cause;
                     });
-  if (idle && order_.left() > 0) {
+  if (idle && queues_.waiting() > 0) {
     const auto waiting = std::find(complete_.begin(), complete_.end(), false) - complete_.begin();
-    fail("wait", fmt::format("{} operations wait for each other; the first is this one", order_.left()),
+    fail("wait", fmt::format("{} operations wait for each other; the first is this one", queues_.waiting()),
          static_cast<std::uint32_t>(waiting));
   }
-  if (found.size() > 1 || order_.left() == 0) more_.notify_all();  // the caller takes one itself
-  if (order_.left() == 0) ended_.notify_all();
+  if (found.size() > 1 || queues_.waiting() == 0) more_.notify_all();  // the caller takes one itself
+  if (queues_.waiting() == 0) ended_.notify_all();
 }
 
 void HostRun::execute(std::uint32_t operation, std::vector<std::byte>& message) {
@@ -160,7 +160,7 @@ void HostRun::wait_for_failure() {
 void HostRun::watch() {
   const auto deadline = std::chrono::nanoseconds(options_.deadline.value / 1000);
   std::unique_lock lock(mutex_);
-  while (!failure_ && order_.left() > 0) {
+  while (!failure_ && queues_.waiting() > 0) {
     Clock::time_point until = Clock::now() + deadline;
     for (const InFlight& one : in_flight_) {
       if (one.operation == Span::no_cause) continue;

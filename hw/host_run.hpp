@@ -15,14 +15,14 @@
 
 #include "hw/host.hpp"
 #include "hw/host_memory.hpp"
-#include "hw/ready.hpp"
+#include "planner/queues.hpp"
 
 namespace isthmus::hw {
 
 /// What all runs of a program share.
 struct HostProgram {
   const Program& program;
-  ReadyOperations order;                         // before begin()
+  QueuePlan queues;
   std::vector<std::vector<Transfer>> transfers;  // by operation
   Bytes between_ranks;                           // bytes of the transfers that leave their rank
 };
@@ -64,7 +64,7 @@ class HostRun {
   std::mutex mutex_;               // guards all below
   std::condition_variable more_;   // something is ready, or nothing ever will be
   std::condition_variable ended_;  // all is complete, or something failed
-  ReadyOperations order_;
+  Queues queues_;
   std::deque<std::uint32_t> ready_;
   std::vector<InFlight> in_flight_;  // by thread
   std::vector<bool> complete_;       // by operation

@@ -155,13 +155,18 @@ void Levels::commit(std::uint32_t index) {
 }
 
 void Levels::repair() {
-  const std::uint64_t patience = commits_ + 64 + 16 * std::uint64_t{resources_.size()};
-  const std::uint64_t end = patience + 1000 * std::uint64_t{resources_.size()};
+  const std::uint64_t resources = resources_.size() + 4;
+  const std::uint64_t strict_from = commits_ + patience_ * resources;
+  const std::uint64_t end = strict_from + (1000 + 4 * resources) * resources;  // near-ties take resources^2
   while (!order_.empty()) {
+    if (commits_ == strict_from) {  // levels of one bucket may go round for ever
+      order_.strict(true);
+      ++strict_repairs_;
+    }
     const std::uint32_t index = order_.pop();
     resources_[index].waiting = false;
     commit(index);
-    if (++commits_ == patience) order_.strict(true);  // then each level is final once it is the lowest
+    ++commits_;
     ISTHMUS_ASSERT(commits_ < end, "levels do not settle");
   }
   order_.strict(false);

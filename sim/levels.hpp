@@ -29,6 +29,9 @@ class Levels {
     std::uint64_t weight = 0;  // a flow at level x loads the resource with weight x x
   };
 
+  /// `patience`: looks per resource after which the order of a repair becomes strict.
+  explicit Levels(std::uint32_t patience = 16) : patience_(patience) {}
+
   std::uint32_t add_resource(Uint128 capacity);
   /// `cap` is a level that no flow of the class exceeds.
   std::uint32_t add_class(std::span<const Load> loads, std::uint64_t cap);
@@ -52,6 +55,7 @@ class Levels {
   Instant now() const { return now_; }
   std::uint64_t rate(std::uint32_t flow_class) const;  // level; 0 without flows
   std::uint64_t commits() const { return commits_; }
+  std::uint64_t strict_repairs() const { return strict_repairs_; }  // those that ran out of patience
 
  private:
   static constexpr std::uint32_t several = 0xFFFFFFFF;
@@ -60,15 +64,11 @@ class Levels {
     std::uint64_t level = unlimited;
     std::uint64_t load = 0;
     std::uint64_t frozen_bound = 0;  // no owner of a class frozen here is higher, but for unlimited ones
-    std::uint32_t first = 0;         // of its entries: owned, then frozen
-    std::uint32_t owned = 0, entries = 0;
-    bool waiting = false;  // in order_, or to be kept out of it
-    bool touched = false;
+    std::uint32_t first = 0, owned = 0, entries = 0;  // its entries: owned ones, then frozen ones
+    bool waiting = false, touched = false;            // waiting: in order_, or to be kept out of it
   };
   struct Progress {
-    Uint128 service = 0;
-    Uint128 first_mark = 0;
-    Uint128 capacity = 0;
+    Uint128 service = 0, first_mark = 0, capacity = 0;
     std::uint64_t whole_load = 0;  // owned and frozen
     Instant settled;
     bool first_known = false;
@@ -124,7 +124,8 @@ class Levels {
   LevelOrder order_;
   Earliest keys_;
   Instant now_;
-  std::uint64_t commits_ = 0;
+  std::uint64_t commits_ = 0, strict_repairs_ = 0;
+  std::uint32_t patience_;
   bool prepared_ = false;
 };
 

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "model/error.hpp"
+#include "planner/queues.hpp"
 #include "sim/account.hpp"
 #include "sim/flows.hpp"
-#include "sim/queues.hpp"
 #include "sim/staging.hpp"
 
 namespace isthmus::sim {

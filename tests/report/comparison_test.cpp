@@ -2,6 +2,9 @@
 
 #include "report/comparison.hpp"
 
+#include <algorithm>
+#include <future>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -62,6 +65,50 @@ TEST(Comparison, gives_the_same_digests_twice) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_EQ(once.policies[i].digest, again.policies[i].digest) << all[i];
   }
+}
+
+/// Digests of a scenario's predictions, each policy calibrated and wire-only.
+std::vector<std::uint64_t> digests(const Refit& refit, const Calibration& calibration,
+                                   const std::vector<Policy>& in_order) {
+  std::vector<std::uint64_t> found;
+  for (const Policy& policy : in_order) {
+    const PlanResult result = policy.make(refit);
+    if (std::holds_alternative<Refused>(result)) continue;
+    const Operations operations = expand(refit, std::get<Plan>(result));
+    const sim::Simulator simulator(refit, operations);
+    for (const Calibration& costs : {calibration, wire_only()})
+      found.push_back(simulator.run(costs).timeline.digest());
+  }
+  return found;
+}
+
+class SmallScenario : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Predictions, SmallScenario,
+                         testing::Values("qwen3-4b-h100", "qwen3-4b-h100-native-dp8-dp8",
+                                         "qwen3-4b-h100-native-dp8-tp8", "qwen3-4b-h100-native-pp2dp4-tp4dp2",
+                                         "qwen3-4b-h100-native-pp4dp2-tp4dp2",
+                                         "qwen3-4b-h100-native-tp2dp4-tp4dp2",
+                                         "qwen3-4b-h100-native-tp2pp2dp2-tp4dp2", "dense-27b-efa-8-8",
+                                         "marin-gb200-1-1", "qwen3-32b-nvl72", "verl-gh200-one-nic"));
+
+/// Plans and simulations share nothing: neither what ran before nor what runs beside moves a bit.
+TEST_P(SmallScenario, is_predicted_the_same_bit_by_bit_in_every_run_and_on_one_or_two_threads) {
+  const Scenario scenario = read_scenario(main_scenario.parent_path() / (std::string(GetParam()) + ".yaml"));
+  const Calibration calibration = read_calibration(scenario.calibration, scenario.file.parent_path());
+  const Refit refit = resolve(scenario);
+  const std::vector<Policy> forwards(policies().begin(), policies().end());
+  const std::vector<Policy> backwards(forwards.rbegin(), forwards.rend());
+  const std::vector<std::uint64_t> alone = digests(refit, calibration, forwards);
+  EXPECT_GE(alone.size(), 6U);
+  const auto on_a_thread = [&](const std::vector<Policy>& order) {
+    return std::async(std::launch::async, [&] { return digests(resolve(scenario), calibration, order); });
+  };
+  auto first = on_a_thread(forwards), second = on_a_thread(backwards);
+  EXPECT_EQ(first.get(), alone);
+  std::vector<std::uint64_t> turned = second.get(), sorted = alone;
+  std::sort(turned.begin(), turned.end());
+  std::sort(sorted.begin(), sorted.end());
+  EXPECT_EQ(turned, sorted);
 }
 
 TEST(Setting, halving_the_nics_doubles_the_bound_and_the_wire_time_and_moves_no_byte_more) {

@@ -3,14 +3,15 @@
 // order, of which at most `window` are open; for each operation how much it still waits for (ranks that have
 // not opened its group, dependencies that are not complete). Invariant: an operation becomes ready exactly
 // once, when its last condition is met. Queues with the same operations in the same groups, as those of all
-// members of a communicator often are, open and complete together: one of them stands for all.
+// members of a communicator often are, open and complete together: one of them stands for all. Simulator and
+// executors share this one implementation, so a plan is predicted by the rule that it is executed by.
 
 #include <cstdint>
 #include <vector>
 
 #include "planner/operations.hpp"
 
-namespace isthmus::sim {
+namespace isthmus {
 
 /// What of it no run changes: who waits for whom.
 class QueuePlan {
@@ -19,6 +20,8 @@ class QueuePlan {
 
   /// Operations in the same group of the busiest rank that takes part in this one.
   std::uint32_t group_size(std::uint32_t operation) const { return group_size_[operation]; }
+  /// Queues that another one stands for.
+  std::size_t merged() const { return merged_; }
 
  private:
   friend class Queues;
@@ -44,6 +47,7 @@ class QueuePlan {
   std::vector<std::uint32_t> first_slot_, slots_of_;         // by operation
   std::vector<std::uint32_t> first_dependent_, dependents_;  // by operation
   std::vector<std::uint32_t> waits_, group_size_;
+  std::size_t merged_ = 0;
 };
 
 class Queues {
@@ -55,6 +59,7 @@ class Queues {
   void begin(std::vector<std::uint32_t>& ready);
   /// An operation is complete; appends the operations that this makes ready.
   void complete(std::uint32_t operation, std::vector<std::uint32_t>& ready);
+  /// Operations that are not complete.
   std::size_t waiting() const { return left_; }
 
  private:
@@ -76,4 +81,4 @@ class Queues {
   std::size_t left_ = 0;
 };
 
-}  // namespace isthmus::sim
+}  // namespace isthmus

@@ -1,9 +1,9 @@
-#include "sim/queues.hpp"
+#include "planner/queues.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-namespace isthmus::sim {
+namespace isthmus {
 namespace {
 
 constexpr std::uint32_t unset = 0xFFFFFFFF;
@@ -61,19 +61,19 @@ void QueuePlan::build_slots(const Operations& operations) {
     const Operation& operation = operations.list[i];
     std::uint32_t at = first_slot_[i];
     for_each_rank(operations, operation, [&](Rank rank) {
-      const std::size_t node = rank.index() * lanes + operation.lane.index();
-      if (node >= latest.size()) {
-        latest.resize(node + 1, unset);
-        slots_by_queue.resize(node + 1);
+      const std::size_t queue = rank.index() * lanes + operation.lane.index();
+      if (queue >= latest.size()) {
+        latest.resize(queue + 1, unset);
+        slots_by_queue.resize(queue + 1);
       }
-      if (latest[node] == unset || group_of_slot[latest[node]] != operation.group) {
-        latest[node] = static_cast<std::uint32_t>(slots_.size());
-        slots_by_queue[node].push_back(latest[node]);
+      if (latest[queue] == unset || group_of_slot[latest[queue]] != operation.group) {
+        latest[queue] = static_cast<std::uint32_t>(slots_.size());
+        slots_by_queue[queue].push_back(latest[queue]);
         slots_.emplace_back();
         group_of_slot.push_back(operation.group);
       }
-      ++slots_[latest[node]].count;
-      slots_of_[at++] = latest[node];
+      ++slots_[latest[queue]].count;
+      slots_of_[at++] = latest[queue];
     });
   }
   order_slots(operations, slots_by_queue);
@@ -155,6 +155,7 @@ void QueuePlan::merge_equal_queues() {
     const auto& [hash, queue] = by_hash[i];
     if (hash == by_hash[kept].first && equal(queues_[queue], queues_[by_hash[kept].second])) {
       dropped[queue] = 1;
+      ++merged_;
       queues_[queue].count = 0;
     } else {
       kept = i;
@@ -227,4 +228,4 @@ void Queues::complete(std::uint32_t operation, std::vector<std::uint32_t>& ready
   }
 }
 
-}  // namespace isthmus::sim
+}  // namespace isthmus
