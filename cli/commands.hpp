@@ -9,6 +9,7 @@
 
 #include "model/scenario.hpp"
 #include "planner/plan_file.hpp"
+#include "report/trace.hpp"
 
 namespace isthmus::cli {
 
@@ -29,6 +30,9 @@ struct SimulateOptions {
 int simulate(const SimulateOptions& options);
 /// The chosen policies in the order given; all of them for none or `all`. Unknown names are refused.
 std::vector<std::string> chosen_policies(const std::vector<std::string>& names);
+
+/// Says on standard error how much a trace leaves out, if anything.
+void tell_dropped(const std::string& file, const report::TraceSummary& summary);
 
 struct BoundOptions {
   std::string scenario;

@@ -18,6 +18,11 @@
 
 namespace isthmus::report {
 
+struct LinkUse {
+  sim::Activity activity;
+  std::vector<sim::Work> work;  // resources other than links
+};
+
 struct PolicyRow {
   std::string policy;
   std::string refused;                // the reason; empty when the policy made a plan
@@ -32,10 +37,6 @@ struct PolicyRow {
   std::uint64_t digest = 0;        // of the predicted timeline
   std::vector<double> stages{};    // seconds under further calibrations, in their order
   std::vector<sim::Term> terms{};  // of the makespan; they add up to it
-  struct LinkUse {
-    sim::Activity activity;
-    std::vector<sim::Work> work;  // resources other than links
-  };
   std::optional<LinkUse> links{};  // where asked for
 
   bool predicted() const { return refused.empty() && proven; }

@@ -67,7 +67,7 @@ Json terms_json(const std::vector<sim::Term>& terms) {
   return list;
 }
 
-Json links_json(const PolicyRow::LinkUse& use, const std::vector<Link>& names) {
+Json links_json(const LinkUse& use, const std::vector<Link>& names) {
   Json links = Json::array(), ranks = Json::array(), resources = Json::array();
   for (const sim::LinkActivity& link : use.activity.links) {
     const Link& made = names[link.link.index()];

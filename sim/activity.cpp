@@ -23,26 +23,35 @@ void spread(std::vector<double>& steps, Duration step, Instant begin, Instant en
   }
 }
 
+std::vector<std::vector<std::uint32_t>> operations_by_route(const Operations& operations,
+                                                            const Routes& routes) {
+  std::vector<std::vector<std::uint32_t>> by_route(routes.size());
+  for (std::uint32_t i = 0; i < operations.list.size(); ++i) {
+    const std::uint32_t route = routes.of(operations.list[i]);
+    if (route != Routes::local) by_route[route].push_back(i);
+  }
+  return by_route;
+}
+
 void add_links(const Refit& refit, const Operations& operations, const Timeline& timeline,
                const std::vector<Instant>& flow_begins, std::size_t steps, Activity& result) {
   const Routes routes(refit, operations);
-  std::vector<std::vector<double>> of_route(routes.size());
-  for (std::size_t i = 0; i < operations.list.size(); ++i) {
-    const std::uint32_t route = routes.of(operations.list[i]);
-    if (route == Routes::local) continue;
-    of_route[route].resize(steps, 0);
-    const Span& span = timeline.spans[i];
-    spread(of_route[route], result.step, flow_begins.empty() ? span.ready : flow_begins[i], span.end,
-           static_cast<double>(operations.list[i].bytes.value));
-  }
   std::vector<std::vector<double>> of_link(refit.fabric.links().size());
+  std::vector<double> of_route(steps);
+  const std::vector<std::vector<std::uint32_t>> by_route = operations_by_route(operations, routes);
   for (std::uint32_t route = 0; route < routes.size(); ++route) {
-    if (of_route[route].empty()) continue;
+    if (by_route[route].empty()) continue;
+    of_route.assign(steps, 0);
+    for (const std::uint32_t i : by_route[route]) {
+      const Span& span = timeline.spans[i];
+      spread(of_route, result.step, flow_begins.empty() ? span.ready : flow_begins[i], span.end,
+             static_cast<double>(operations.list[i].bytes.value));
+    }
     for (const Usage& usage : routes.usages(route)) {
       std::vector<double>& link = of_link[usage.resource];
       link.resize(steps, 0);
       const double weight = static_cast<double>(usage.weight) / Usage::one;
-      for (std::size_t s = 0; s < steps; ++s) link[s] += weight * of_route[route][s];
+      for (std::size_t s = 0; s < steps; ++s) link[s] += weight * of_route[s];
     }
   }
   const std::vector<Bytes>& bytes = routes.link_bytes();

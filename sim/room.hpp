@@ -1,8 +1,8 @@
 #pragma once
 // How much room the resources that an operation needs had in a given time: 1 - the load of the busiest.
-// Load: what the phases of all operations put on the resource in that time, each spread evenly from its begin
-// to its end, over what the resource can carry. Resources: links (of equally used ones the narrowest), caps of
-// collectives, host threads, memories. Invariant: room is in [0, 1].
+// Load: what the phases of all operations put on the resource in that time, each spread evenly from its
+// begin to its end, over what the resource can carry. Resources: links (of equally used ones the narrowest),
+// caps of collectives, host threads, memories. Invariant: room is in [0, 1].
 
 #include <algorithm>
 #include <cstdint>

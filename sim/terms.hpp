@@ -4,12 +4,12 @@
 //   latency, enqueueing and calls   the delay before the first phase
 //   export, load, memory            a phase on the host thread or in GPU memory, the wait for it included
 //   a phase on links, of b bytes in a flow of b + o units: o / (b + o) of it is operation time; of the rest
-//       1 - (load of the busiest link) / (load of the cap) is collective_cap, where the cap is busier; of the
-//       rest 1 - achieved / nominal rate of the route is link_efficiency; what remains is wire
+//       1 - (load of the busiest link) / (load of the cap) is collective_cap, where the cap is busier; of
+//       the rest 1 - achieved / nominal rate of the route is link_efficiency; what remains is wire
 // Sharing lengthens all parts alike: time in which a full link moves others' bytes is wire.
-// lane_window. Let the next operation B of the path have all its dependencies complete at h, before A ends: it
-// is held only by its lane. Of A's time after h, the share 1 - (load of the busiest resource that B needs)
-// is lane_window: what B could have had. Loads are means over that time, of amounts spread evenly over phases.
+// lane_window. Let the next operation B of the path have all its dependencies complete at h, before A ends:
+// only its lane holds it. Of A's time after h, the share 1 - (load of the busiest resource that B needs) is
+// lane_window: what B could have had. Loads are means over that time, of amounts spread evenly over phases.
 
 #include <cstdint>
 #include <vector>
