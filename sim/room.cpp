@@ -130,7 +130,17 @@ class Rooms {
     return run_.routes.of(what);
   }
 
-  std::vector<std::size_t> needs(std::uint32_t operation) const {
+  const std::vector<std::size_t>& needs_of(std::uint32_t route) {
+    const auto [known, is_new] = needs_of_route_.try_emplace(route);
+    if (!is_new) return known->second;
+    if (run_.capped(route)) known->second.push_back(links_ + route);
+    for (const Usage& usage : run_.routes.usages(route)) {
+      if (chosen_[usage.resource] != 0) known->second.push_back(usage.resource);
+    }
+    return known->second;
+  }
+
+  std::vector<std::size_t> needs(std::uint32_t operation) {
     std::vector<std::size_t> resources;
     for (std::size_t p = 0; p < phase_count; ++p) {
       const Demand::Phase& phase = run_.demands[operation].phases[p];
@@ -141,10 +151,8 @@ class Rooms {
         continue;
       }
       const auto route = static_cast<std::uint32_t>(on);
-      if (run_.capped(route)) resources.push_back(links_ + on);
-      for (const Usage& usage : run_.routes.usages(route)) {
-        if (chosen_[usage.resource] != 0) resources.push_back(usage.resource);
-      }
+      const std::vector<std::size_t>& of_route = needs_of(route);
+      resources.insert(resources.end(), of_route.begin(), of_route.end());
     }
     return resources;
   }
@@ -194,8 +202,9 @@ class Rooms {
   const FinishedRun& run_;
   std::size_t hosts_, memories_;  // first numbers among carriers
   std::size_t links_;
-  std::vector<Bandwidth> capacities_;          // by link
-  std::vector<char> chosen_;                   // by link
+  std::vector<Bandwidth> capacities_;  // by link
+  std::vector<char> chosen_;           // by link
+  std::unordered_map<std::uint32_t, std::vector<std::size_t>> needs_of_route_;
   std::vector<std::vector<RanPhase>> phases_;  // by carrier
 };
 

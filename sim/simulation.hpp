@@ -10,7 +10,7 @@
 // Hosts. Export and load occupy the rank's host thread: parts x time per tensor; a load then moves its
 // bytes through memory (read + write).
 // Attribution. Each interval of the critical path belongs to the operation that ran in it, shared between
-// bulk and misc by its bytes; loads are `other`. So bulk + misc + other = time. sim/terms.hpp divides further.
+// bulk and misc by its bytes; loads are `other`. So bulk + misc + other = time; more in sim/terms.hpp.
 
 #include <cstdint>
 #include <memory>

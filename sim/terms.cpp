@@ -28,6 +28,7 @@ class Attribution {
   std::vector<Term> run() {
     find_holds();
     find_caps();
+    look_at_room();
     for (std::size_t at = 0; at < path_.size(); ++at) add_operation(at);
     std::vector<Term> terms;
     for (const Term& term : terms_) {
@@ -42,10 +43,8 @@ class Attribution {
     std::int64_t room = 0;  // of what the next one needs, in units of 1 / room_unit
   };
 
-  /// From when on the next operation of the path was held only by its lane, and how much room it had.
+  /// From when on the next operation of the path was held only by its lane.
   void find_holds() {
-    std::vector<RoomQuery> queries;
-    std::vector<std::size_t> of_query;
     for (std::size_t at = 0; at < path_.size(); ++at) {
       const Span& span = run_.timeline.spans[path_[at]];
       holds_.push_back({span.end, 0});
@@ -56,21 +55,13 @@ class Attribution {
       }
       if (met >= span.end) continue;
       holds_[at].from = met;
-      queries.push_back({path_[at + 1], met, span.end});
-      of_query.push_back(at);
-    }
-    const std::vector<Room> rooms = room(run_, queries);
-    for (std::size_t q = 0; q < queries.size(); ++q) {
-      // Half a thousandth is what rates and ends lose to rounding.
-      const double least = rooms[q].least();
-      if (least >= 5e-4) holds_[of_query[q]].room = std::llround(least * static_cast<double>(room_unit));
+      queries_.push_back({path_[at + 1], met, span.end});
+      asked_.push_back({at, false});
     }
   }
 
-  /// How far below the cap of collectives links were loaded while an operation of the path drained.
+  /// Which operations of the path drained under a cap of collectives.
   void find_caps() {
-    std::vector<RoomQuery> queries;
-    std::vector<std::size_t> of_query;
     link_share_.assign(path_.size(), room_unit);
     for (std::size_t at = 0; at < path_.size(); ++at) {
       const std::uint32_t route = run_.routes.of(run_.operations.list[path_[at]]);
@@ -78,13 +69,23 @@ class Attribution {
       const Instant begin = run_.phase_begin(path_[at], phase_count - 1);
       const Instant end = run_.timeline.spans[path_[at]].end;
       if (begin >= end) continue;
-      queries.push_back({path_[at], begin, end});
-      of_query.push_back(at);
+      queries_.push_back({path_[at], begin, end});
+      asked_.push_back({at, true});
     }
-    const std::vector<Room> rooms = room(run_, queries);
-    for (std::size_t q = 0; q < queries.size(); ++q) {
-      const double links = 1 - rooms[q].links, cap = 1 - rooms[q].cap;
-      if (links < cap) link_share_[of_query[q]] = std::llround(links / cap * static_cast<double>(room_unit));
+  }
+
+  void look_at_room() {
+    const std::vector<Room> rooms = room(run_, queries_);
+    for (std::size_t q = 0; q < rooms.size(); ++q) {
+      const std::size_t at = asked_[q].at;
+      if (asked_[q].of_cap) {
+        const double links = 1 - rooms[q].links, cap = 1 - rooms[q].cap;
+        if (links < cap) link_share_[at] = std::llround(links / cap * static_cast<double>(room_unit));
+        continue;
+      }
+      // Half a thousandth is what rates and ends lose to rounding.
+      const double least = rooms[q].least();
+      if (least >= 5e-4) holds_[at].room = std::llround(least * static_cast<double>(room_unit));
     }
   }
 
@@ -189,8 +190,15 @@ class Attribution {
     }
   }
 
+  struct AskedRoom {
+    std::size_t at = 0;  // on the path
+    bool of_cap = false;
+  };
+
   const FinishedRun& run_;
   std::vector<std::uint32_t> path_;
+  std::vector<RoomQuery> queries_;
+  std::vector<AskedRoom> asked_;          // by query
   std::vector<Hold> holds_;               // by place on the path
   std::vector<std::int64_t> link_share_;  // likewise: 1 - what the cap of collectives takes of the drain
   std::array<Term, term_kinds> terms_{};
