@@ -27,7 +27,7 @@ enum class TermKind : std::uint8_t {
   export_host,        // export_time_per_tensor, the wait for the host thread included
   load_host,          // load_time_per_tensor, likewise
   memory,             // memory_bandwidth
-  lane_window,        // the next operation waits only for its lane, and what it needs has room
+  lane_window,        // a later operation waits only for its lane, and what it needs has room
 };
 inline constexpr std::size_t term_kinds = static_cast<std::size_t>(TermKind::lane_window) + 1;
 /// The name in JSON: "network_wire".

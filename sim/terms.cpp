@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t phase_count = std::tuple_size_v<decltype(Demand::phases)>;
 constexpr std::int64_t room_unit = 1 << 30;
+constexpr std::size_t looked_ahead = 4;  // operations of the path that may be held while another one runs
 
 using TermTimes = std::array<std::int64_t, term_kinds>;  // picoseconds
 
@@ -43,21 +44,40 @@ class Attribution {
     std::int64_t room = 0;  // of what the next one needs, in units of 1 / room_unit
   };
 
-  /// From when on the next operation of the path was held only by its lane.
+  /// While each operation of the path ran: from when on later ones were held only by their lanes.
   void find_holds() {
+    const std::vector<std::size_t> next_source = next_sources();
     for (std::size_t at = 0; at < path_.size(); ++at) {
       const Span& span = run_.timeline.spans[path_[at]];
       holds_.push_back({span.end, 0});
-      if (at + 1 == path_.size()) continue;
-      Instant met = span.ready;
-      for (const std::uint32_t before : run_.operations.dependencies(run_.operations.list[path_[at + 1]])) {
-        met = std::max(met, run_.timeline.spans[before].end);
+      std::size_t later = at + 1;
+      for (std::size_t n = 0; n < looked_ahead && later < path_.size(); ++n) {
+        const Instant met = std::max(span.ready, dependencies_met(path_[later]));
+        if (met < span.end) {
+          queries_.push_back({path_[later], met, span.end});
+          asked_.push_back({at, false});
+        }
+        later = next_source[later];
       }
-      if (met >= span.end) continue;
-      holds_[at].from = met;
-      queries_.push_back({path_[at + 1], met, span.end});
-      asked_.push_back({at, false});
     }
+  }
+
+  Instant dependencies_met(std::uint32_t operation) const {
+    Instant met;
+    for (const std::uint32_t before : run_.operations.dependencies(run_.operations.list[operation])) {
+      met = std::max(met, run_.timeline.spans[before].end);
+    }
+    return met;
+  }
+
+  /// For each place on the path the next one with another source rank.
+  std::vector<std::size_t> next_sources() const {
+    std::vector<std::size_t> next(path_.size(), path_.size());
+    for (std::size_t at = path_.size(); at-- > 1;) {
+      const Rank before = run_.operations.list[path_[at - 1]].source;
+      next[at - 1] = run_.operations.list[path_[at]].source == before ? next[at] : at;
+    }
+    return next;
   }
 
   /// Which operations of the path drained under a cap of collectives.
@@ -74,6 +94,10 @@ class Attribution {
     }
   }
 
+  static std::int64_t waiting(const Hold& hold, Instant end) {
+    return scaled((end - hold.from).value, hold.room, room_unit);
+  }
+
   void look_at_room() {
     const std::vector<Room> rooms = room(run_, queries_);
     for (std::size_t q = 0; q < rooms.size(); ++q) {
@@ -85,7 +109,9 @@ class Attribution {
       }
       // Half a thousandth is what rates and ends lose to rounding.
       const double least = rooms[q].least();
-      if (least >= 5e-4) holds_[at].room = std::llround(least * static_cast<double>(room_unit));
+      if (least < 5e-4) continue;
+      const Hold hold{queries_[q].begin, std::llround(least * static_cast<double>(room_unit))};
+      if (waiting(hold, queries_[q].end) > waiting(holds_[at], queries_[q].end)) holds_[at] = hold;
     }
   }
 

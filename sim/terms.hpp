@@ -7,9 +7,10 @@
 //       1 - (load of the busiest link) / (load of the cap) is collective_cap, where the cap is busier; of
 //       the rest 1 - achieved / nominal rate of the route is link_efficiency; what remains is wire
 // Sharing lengthens all parts alike: time in which a full link moves others' bytes is wire.
-// lane_window. Let the next operation B of the path have all its dependencies complete at h, before A ends:
+// lane_window. Let a later operation B of the path have all its dependencies complete at h, before A ends:
 // only its lane holds it. Of A's time after h, the share 1 - (load of the busiest resource that B needs) is
-// lane_window: what B could have had. Loads are means over that time, of amounts spread evenly over phases.
+// lane_window. B: the next one or one of the next three that start another source rank's turn, whichever
+// waits most. Loads are means over that time, of amounts spread evenly over phases.
 
 #include <cstdint>
 #include <vector>

@@ -214,6 +214,17 @@ TEST(Terms, do_not_blame_a_lane_for_a_full_link_a_wide_window_or_a_dependency) {
             (TermMap{{TermKind::network_wire, milliseconds(20)}, {TermKind::nvlink_wire, milliseconds(20)}}));
 }
 
+TEST(Terms, blame_a_lane_for_all_the_turns_of_others_before_a_rank_has_its_own) {
+  const Refit refit = two_hosts();
+  Operations operations;
+  operations.lanes = {{"lane", 1, false}};
+  operations.list = {one_operation(StepKind::send, 0, 8, 1'000'000'000),
+                     one_operation(StepKind::send, 0, 9, 1'000'000'000, 1),
+                     one_operation(StepKind::send, 1, 0, 9'000'000'000, 2)};
+  EXPECT_EQ(by_kind(simulate(refit, operations, wire_only(), Detail::terms)),
+            (TermMap{{TermKind::lane_window, milliseconds(40)}, {TermKind::nvlink_wire, milliseconds(20)}}));
+}
+
 TEST(Terms, give_a_lane_what_others_leave_of_the_way) {
   const Refit refit = two_hosts();
   Operations operations;  // while rank 0 sends for 20 ms, rank 2 loads rank 1's NVLink for half of that
