@@ -50,6 +50,19 @@ void add_policy(CLI::App& command, std::vector<std::string>& chosen) {
       ->take_all();
 }
 
+template <class Options>
+void add_trace(CLI::App& command, Options& options) {
+  command
+      .add_option("--trace", options.trace,
+                  "Write the timeline of the fastest policy for Perfetto (docs/trace.md)")
+      ->type_name("FILE");
+  command
+      .add_option("--trace-limit", options.trace_limit,
+                  "Operations in it: the critical path, then the longest; default 100000")
+      ->check(CLI::Range(1, 100'000'000))
+      ->type_name("N");
+}
+
 CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
   CLI::App* command = app.add_subcommand(
       "simulate", "Plan, prove and predict a refit, one row per policy; or predict plain traffic");
@@ -62,6 +75,9 @@ CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
         const bool positive = text.find_first_of("123456789") != std::string::npos && text.front() != '-';
         return positive ? std::string() : "found " + text + "; allowed: a number of seconds above 0";
       });
+  add_trace(*command, options);
+  command->add_flag("--links", options.links,
+                    "With --json: what links carry and which ranks are at work, over time (docs/json.md)");
   return command;
 }
 
@@ -148,6 +164,7 @@ CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
                    "Gate: exit status 1 when a measured time is off its prediction by more than this share")
       ->check(CLI::Range(0.0, 1e9))
       ->type_name("F");
+  add_trace(*command, options);
   return command;
 }
 

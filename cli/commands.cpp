@@ -19,6 +19,8 @@
 #include "report/comparison.hpp"
 #include "report/documents.hpp"
 #include "report/inventory.hpp"
+#include "report/text.hpp"
+#include "report/trace.hpp"
 #include "report/traffic.hpp"
 #include "report/validation.hpp"
 
@@ -40,14 +42,34 @@ int apply_gate(const report::Comparison& comparison, double max_seconds) {
 }
 
 int simulate_traffic(const Scenario& scenario, const SimulateOptions& options) {
-  constexpr std::string_view allowed = "neither --policy nor --max-seconds with traffic";
+  constexpr std::string_view allowed = "none of --policy, --max-seconds, --trace, --links with traffic";
   if (!options.policies.empty())
     throw InputError({"--policy", 0, ""}, "policies beside plain traffic, which has no plan", allowed);
   if (options.max_seconds)
     throw InputError({"--max-seconds", 0, ""}, "a gate for policies beside plain traffic", allowed);
+  if (options.trace || options.links)
+    throw InputError({options.trace ? "--trace" : "--links", 0, ""},
+                     "beside plain traffic, which has no plan", allowed);
   const report::TrafficComparison comparison = report::compare_traffic(scenario);
   print(options.json ? report::to_json(comparison) : report::to_text(comparison));
   return 0;
+}
+
+/// The timeline of the fastest policy.
+void trace(const Refit& refit, const report::Comparison& comparison, const Calibration& calibration,
+           const SimulateOptions& options) {
+  const report::PolicyRow* best = comparison.fastest();
+  if (best == nullptr) {
+    fmt::print(stderr, "isthmus: no policy could be predicted; --trace {} is not written\n",
+               printable(*options.trace));
+    return;
+  }
+  const PlanResult made = find_policy(best->policy)->make(refit);
+  report::TraceSummary summary;
+  write_pieces(*options.trace, [&](const report::TraceSink& write) {
+    summary = report::trace_prediction(refit, std::get<Plan>(made), calibration, options.trace_limit, write);
+  });
+  tell_dropped(*options.trace, summary);
 }
 
 /// Predictions need the calibration; the rules about layouts do not.
@@ -60,6 +82,14 @@ void judge_calibration(const Scenario& scenario, Validation& result) {
 }
 
 }  // namespace
+
+void tell_dropped(const std::string& file, const report::TraceSummary& summary) {
+  if (summary.dropped_operations > 0) {
+    fmt::print(stderr, "isthmus: {}: {} operations; {} shorter ones, of {}, are left out (--trace-limit)\n",
+               printable(file), summary.operations, summary.dropped_operations,
+               report::size_text(summary.dropped_bytes));
+  }
+}
 
 std::vector<std::string> chosen_policies(const std::vector<std::string>& names) {
   std::vector<std::string> chosen;
@@ -82,11 +112,15 @@ int simulate(const SimulateOptions& options) {
   const std::vector<std::string> names = chosen_policies(options.policies);
   const Scenario scenario = read_any(options.scenario, options.overrides, options.model);
   if (scenario.traffic) return simulate_traffic(scenario, options);
+  if (options.links && !options.json)
+    throw InputError({"--links", 0, ""}, "without --json", "--links --json: series are no table");
   const Calibration calibration =
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   const Refit refit = resolve(scenario);
-  const report::Comparison comparison = report::compare(refit, scenario.published, calibration, names);
+  const report::Comparison comparison = report::compare(refit, scenario.published, calibration, names,
+                                                        options.links ? report::default_link_steps : 0);
   print(options.json ? to_json(comparison) : to_table(comparison));
+  if (options.trace) trace(refit, comparison, calibration, options);
   for (const report::PolicyRow& row : comparison.policies) {
     if (row.refused.empty() && !row.proven) return 1;
   }

@@ -9,6 +9,7 @@
 
 #include "model/scenario.hpp"
 #include "planner/plan_file.hpp"
+#include "report/trace.hpp"
 
 namespace isthmus::cli {
 
@@ -21,11 +22,17 @@ struct SimulateOptions {
   std::vector<std::string> policies;   // empty: all
   std::vector<std::string> overrides;  // key=value
   std::optional<double> max_seconds;   // gate: exit status 1 when no policy is that fast
+  std::optional<std::string> trace;    // file to write: the fastest policy's timeline
+  std::size_t trace_limit = 100'000;   // operations in it
+  bool links = false;                  // series of links and ranks, in the JSON
   bool json = false;
 };
 int simulate(const SimulateOptions& options);
 /// The chosen policies in the order given; all of them for none or `all`. Unknown names are refused.
 std::vector<std::string> chosen_policies(const std::vector<std::string>& names);
+
+/// Says on standard error how much a trace leaves out, if anything.
+void tell_dropped(const std::string& file, const report::TraceSummary& summary);
 
 struct BoundOptions {
   std::string scenario;
@@ -90,10 +97,12 @@ struct ReplayOptions {
   std::string backend = "host";
   double scale = 1;  // share of the bytes
   std::uint32_t warm_up = 0, repetitions = 1;
-  double deadline_seconds = 30;     // of every single wait
-  bool verify = true;               // look at every byte
-  bool predict = false;             // show predictions beside
-  std::optional<double> tolerance;  // gate: exit status 1 when a prediction is further off
+  double deadline_seconds = 30;      // of every single wait
+  bool verify = true;                // look at every byte
+  bool predict = false;              // show predictions beside
+  std::optional<double> tolerance;   // gate: exit status 1 when a prediction is further off
+  std::optional<std::string> trace;  // file to write: the fastest policy's measured timeline
+  std::size_t trace_limit = 100'000;
   bool json = false;
 };
 int replay(const ReplayOptions& options);

@@ -57,6 +57,13 @@ class TemporaryFile {
   int descriptor_ = -1;
 };
 
+void refuse_other_than_file(const std::string& file, const char* option, const char* allowed) {
+  std::error_code ignored;
+  const bool there = std::filesystem::exists(file, ignored);
+  if (file == "-" || (there && !std::filesystem::is_regular_file(file, ignored)))
+    throw InputError({option, 0, ""}, fmt::format("'{}'", printable(file)), allowed);
+}
+
 }  // namespace
 
 void print(const std::string& text) {
@@ -70,11 +77,17 @@ void write_output(const std::string& file, const std::string& text) {
     print(text);
     return;
   }
-  std::error_code ignored;
-  if (std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored))
-    throw InputError({"-o", 0, ""}, fmt::format("'{}'", printable(file)), "a regular file, or -");
+  refuse_other_than_file(file, "-o", "a regular file, or -");
   TemporaryFile temporary(file);
   temporary.write(text);
+  temporary.rename();
+}
+
+void write_pieces(const std::string& file,
+                  const std::function<void(const std::function<void(std::string_view)>&)>& produce) {
+  refuse_other_than_file(file, "--trace", "a regular file");
+  TemporaryFile temporary(file);
+  produce([&temporary](std::string_view piece) { temporary.write(piece); });
   temporary.rename();
 }
 

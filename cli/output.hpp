@@ -4,7 +4,9 @@
 // nothing else is left in its folder.
 
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace isthmus::cli {
 
@@ -12,5 +14,9 @@ void print(const std::string& text);
 
 /// Writes beside `file` and renames. "-" is standard output.
 void write_output(const std::string& file, const std::string& text);
+
+/// The same for what comes in pieces: `produce` hands them to the function it is given. No "-".
+void write_pieces(const std::string& file,
+                  const std::function<void(const std::function<void(std::string_view)>&)>& produce);
 
 }  // namespace isthmus::cli

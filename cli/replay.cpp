@@ -9,7 +9,9 @@
 #include "model/calibration.hpp"
 #include "model/refit.hpp"
 #include "model/refit_scale.hpp"
+#include "planner/policy.hpp"
 #include "report/replay.hpp"
+#include "report/trace.hpp"
 
 namespace isthmus::cli {
 namespace {
@@ -28,9 +30,29 @@ report::ReplaySettings settings_of(const ReplayOptions& options, const Scenario&
   return settings;
 }
 
+/// The measured timeline of the fastest policy. `plan`: the only one, where there is one.
+void trace(const Refit& refit, const report::Replay& replay, const Plan* plan, const ReplayOptions& options) {
+  const report::ReplayRow* best = nullptr;
+  for (const report::ReplayRow& row : replay.policies) {
+    if (!row.measurement) continue;
+    if (best == nullptr || row.measurement->fastest() < best->measurement->fastest()) best = &row;
+  }
+  if (best == nullptr) return;  // the verdict says why
+  PlanResult made = Refused{};
+  if (plan == nullptr) made = find_policy(best->policy)->make(refit);
+  const Plan& traced = plan != nullptr ? *plan : std::get<Plan>(made);
+  report::TraceSummary summary;
+  write_pieces(*options.trace, [&](const report::TraceSink& write) {
+    summary = report::trace_measurement(refit, traced, *best->measurement, options.trace_limit, write);
+  });
+  tell_dropped(*options.trace, summary);
+}
+
 /// Prints; 1 where bytes are wrong, a plan is not proven, or a prediction is too far off.
-int conclude(const report::Replay& replay, const ReplayOptions& options) {
+int conclude(const Refit& refit, const Plan* plan, const report::Replay& replay,
+             const ReplayOptions& options) {
   print(report::replay_document(replay, options.json));
+  if (options.trace) trace(refit, replay, plan, options);
   if (options.verify && !replay.byte_exact()) return 1;
   if (!options.tolerance || replay.within(*options.tolerance)) return 0;
   fmt::print(stderr, "isthmus: a measured time is further from its prediction than --tolerance {} allows\n",
@@ -47,7 +69,8 @@ int replay_plan(const PlanFile& file, hw::Executor& executor, const ReplayOption
   if (options.scale != 1) refuse("--scale");
   if (options.model) refuse("--model");
   if (!options.overrides.empty()) refuse("--set");
-  return conclude(report::replay_plan(file.refit, file.plan, executor, settings_of(options, file.scenario)),
+  const report::ReplaySettings settings = settings_of(options, file.scenario);
+  return conclude(file.refit, &file.plan, report::replay_plan(file.refit, file.plan, executor, settings),
                   options);
 }
 
@@ -62,7 +85,7 @@ int replay(const ReplayOptions& options) {
   report::ReplaySettings settings = settings_of(options, scenario);
   const ScaledRefit scaled = scale_refit(resolve(scenario), options.scale);
   settings.share = scaled.share;
-  return conclude(report::replay(scaled.refit, names, *executor, settings), options);
+  return conclude(scaled.refit, nullptr, report::replay(scaled.refit, names, *executor, settings), options);
 }
 
 }  // namespace isthmus::cli

@@ -33,10 +33,10 @@ bool same_constants(const Calibration& a, const Calibration& b) {
 
 /// `stages`: one calibration after the other; where nothing changed, nothing is simulated again.
 void predict(const Refit& refit, const Plan& plan, const Calibration& calibration, const LowerBound& bound,
-             const std::vector<Calibration>& stages, PolicyRow& row) {
+             const std::vector<Calibration>& stages, std::size_t link_steps, PolicyRow& row) {
   const Operations operations = expand(refit, plan);
   const sim::Simulator simulator(refit, operations);
-  const sim::Prediction full = simulator.run(calibration);
+  sim::Prediction full = simulator.run(calibration, sim::Detail::terms);
   const sim::Prediction wire = simulator.run(wire_only());
   row.seconds = seconds(full.time);
   row.bulk_seconds = seconds(full.bulk);
@@ -49,6 +49,11 @@ void predict(const Refit& refit, const Plan& plan, const Calibration& calibratio
   row.peak_staging_bytes = full.peak_staging;
   row.binding_resource = full.binding_resource;
   row.digest = full.timeline.digest();
+  if (link_steps > 0) {
+    row.links = {sim::activity(refit, operations, full.timeline, full.flow_begins, &calibration, link_steps),
+                 std::move(full.work)};
+  }
+  row.terms = std::move(full.terms);
   const Calibration* before = &calibration;
   double seconds_before = row.seconds;
   for (const Calibration& stage : stages) {
@@ -65,7 +70,8 @@ void predict(const Refit& refit, const Plan& plan, const Calibration& calibratio
 }  // namespace
 
 PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration& calibration,
-                     const LowerBound& bound, const std::vector<Calibration>& stages) {
+                     const LowerBound& bound, const std::vector<Calibration>& stages,
+                     std::size_t link_steps) {
   PolicyRow row;
   row.policy = policy.name;
   Stopwatch watch;
@@ -81,7 +87,7 @@ PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration
   row.proven = proof.proven();
   row.violations = std::move(proof.violations);
   row.full_tensor_materialised = proof.full_tensor_materialised;
-  if (row.proven) predict(refit, plan, calibration, bound, stages, row);
+  if (row.proven) predict(refit, plan, calibration, bound, stages, link_steps, row);
   row.simulate_wall_seconds = watch.lap();
   return row;
 }
@@ -95,15 +101,17 @@ const PolicyRow* Comparison::fastest() const {
 }
 
 Comparison compare(const Refit& refit, const std::vector<Published>& published,
-                   const Calibration& calibration, const std::vector<std::string>& names) {
+                   const Calibration& calibration, const std::vector<std::string>& names,
+                   std::size_t link_steps) {
   Comparison result{
       refit.name, calibration.name, refit.totals, refit.payload(), lower_bound(refit), published, {}};
   result.wire = refit.wire;
   result.live_bytes = refit.largest_live_share();
+  if (link_steps > 0) result.links = refit.fabric.links();
   std::vector<std::future<PolicyRow>> rows;
   for (const std::string& name : names) {
     rows.push_back(std::async(std::launch::async, [&, policy = find_policy(name)] {
-      return run_policy(refit, *policy, calibration, result.bound);
+      return run_policy(refit, *policy, calibration, result.bound, {}, link_steps);
     }));
   }
   for (std::future<PolicyRow>& row : rows) result.policies.push_back(row.get());

@@ -4,6 +4,7 @@
 // other; software_seconds = seconds - the same plan under `wire-only`; efficiency = lower bound / seconds.
 // Wall-clock figures (*_wall_seconds) are of this process and differ from run to run.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,15 @@
 #include "planner/bound.hpp"
 #include "planner/check.hpp"
 #include "planner/policy.hpp"
+#include "sim/activity.hpp"
+#include "sim/term.hpp"
 
 namespace isthmus::report {
+
+struct LinkUse {
+  sim::Activity activity;
+  std::vector<sim::Work> work;  // resources other than links
+};
 
 struct PolicyRow {
   std::string policy;
@@ -26,8 +34,10 @@ struct PolicyRow {
   bool full_tensor_materialised = false;
   std::string binding_resource;
   double plan_wall_seconds = 0, check_wall_seconds = 0, simulate_wall_seconds = 0;
-  std::uint64_t digest = 0;      // of the predicted timeline
-  std::vector<double> stages{};  // seconds under further calibrations, in their order
+  std::uint64_t digest = 0;        // of the predicted timeline
+  std::vector<double> stages{};    // seconds under further calibrations, in their order
+  std::vector<sim::Term> terms{};  // of the makespan; they add up to it
+  std::optional<LinkUse> links{};  // where asked for
 
   bool predicted() const { return refused.empty() && proven; }
 };
@@ -41,23 +51,29 @@ struct Comparison {
   std::vector<Published> published;
   std::vector<PolicyRow> policies;
   PrecisionTotals wire{};
-  Bytes live_bytes{};  // the most that one target rank holds once its weights are loaded
+  std::vector<Link> links{};  // of the fabric, where their use was asked for
+  Bytes live_bytes{};         // the most that one target rank holds once its weights are loaded
 
   /// The fastest predicted policy; nullptr when none could be predicted.
   const PolicyRow* fastest() const;
 };
 
-/// Plan, proof and simulation by one policy, also under further calibrations.
+/// Plan, proof and simulation by one policy, also under further calibrations; with what links carry over time
+/// in `link_steps` steps, unless that is 0.
 PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration& calibration,
-                     const LowerBound& bound, const std::vector<Calibration>& stages = {});
+                     const LowerBound& bound, const std::vector<Calibration>& stages = {},
+                     std::size_t link_steps = 0);
 
 /// Runs the named policies (planner/policy.hpp; all must be known) in parallel; rows keep the order of
 /// names.
 Comparison compare(const Refit& refit, const std::vector<Published>& published,
-                   const Calibration& calibration, const std::vector<std::string>& names);
+                   const Calibration& calibration, const std::vector<std::string>& names,
+                   std::size_t link_steps = 0);
 
 /// The table a person reads, with a headline and the bound. Ends with a newline.
 std::string to_table(const Comparison& comparison);
+/// How many steps the series of --links have.
+inline constexpr std::size_t default_link_steps = 100;
 /// The JSON of docs/json.md, indented by two. Ends with a newline.
 std::string to_json(const Comparison& comparison);
 

@@ -33,29 +33,91 @@ std::vector<std::string> cells(const Comparison& comparison, const PolicyRow& ro
           row.binding_resource};
 }
 
-nlohmann::ordered_json to_json(const PolicyRow& row) {
+using Json = nlohmann::ordered_json;
+
+/// "striped: 0.900 s network wire (bulk); ..." - terms from the longest to those below 1 % of the time.
+std::string terms_text(const PolicyRow& row) {
+  std::vector<std::pair<std::int64_t, std::string>> parts;
+  for (const sim::Term& term : row.terms) {
+    const auto add = [&](Duration time, std::string_view of) {
+      if (seconds(time) < 0.01 * row.seconds) return;
+      parts.emplace_back(time.value,
+                         fmt::format("{} {}{}", time_text(seconds(time)), sim::in_words(term.kind), of));
+    };
+    add(term.bulk, " (bulk)");
+    add(term.misc, " (misc)");
+    add(term.other, "");
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (const auto& part : parts) text += fmt::format("{}{}", text.empty() ? "" : "; ", part.second);
+  return fmt::format("  {}: {}\n", row.policy, text.empty() ? "-" : text);
+}
+
+Json terms_json(const std::vector<sim::Term>& terms) {
+  Json list = Json::array();
+  for (const sim::Term& term : terms) {
+    list.push_back({{"term", sim::to_string(term.kind)},
+                    {"seconds", seconds(term.total())},
+                    {"bulk_seconds", seconds(term.bulk)},
+                    {"misc_seconds", seconds(term.misc)},
+                    {"other_seconds", seconds(term.other)}});
+  }
+  return list;
+}
+
+Json links_json(const LinkUse& use, const std::vector<Link>& names) {
+  Json links = Json::array(), ranks = Json::array(), resources = Json::array();
+  for (const sim::LinkActivity& link : use.activity.links) {
+    const Link& made = names[link.link.index()];
+    links.push_back({{"link", made.name},
+                     {"class", to_string(made.link_class)},
+                     {"bytes", link.bytes.value},
+                     {"bytes_per_second", link.rate.value},
+                     {"busy_seconds", seconds(link.busy)},
+                     {"load", link.load}});
+  }
+  for (const sim::RankActivity& rank : use.activity.ranks) {
+    ranks.push_back({{"rank", rank.rank.value},
+                     {"operations", rank.operations},
+                     {"active_seconds", seconds(rank.active)},
+                     {"active", rank.share}});
+  }
+  for (const sim::Work& work : use.work)
+    resources.push_back({{"resource", work.resource}, {"busy_seconds", seconds(work.busy)}});
+  return {{"step_seconds", seconds(use.activity.step)},
+          {"links", std::move(links)},
+          {"ranks", std::move(ranks)},
+          {"resources", std::move(resources)}};
+}
+
+Json to_json(const PolicyRow& row, const std::vector<Link>& links) {
   if (!row.refused.empty()) return {{"policy", row.policy}, {"refused", row.refused}};
   if (!row.proven) {
     return {{"policy", row.policy}, {"proven", false}, {"violation", row.violations.front().message}};
   }
-  return {{"policy", row.policy},
-          {"seconds", row.seconds},
-          {"bulk_seconds", row.bulk_seconds},
-          {"misc_seconds", row.misc_seconds},
-          {"other_seconds", row.other_seconds},
-          {"software_seconds", row.software_seconds},
-          {"efficiency", row.efficiency},
-          {"network_bytes", row.network_bytes.value},
-          {"nvlink_bytes", row.nvlink_bytes.value},
-          {"peak_staging_bytes", row.peak_staging_bytes.value},
-          {"full_tensor_materialised", row.full_tensor_materialised},
-          {"setup_seconds", nullptr},  // communicator set-up is not modelled
-          {"binding_resource", row.binding_resource},
-          {"proven", row.proven},
-          {"digest", fmt::format("{:016x}", row.digest)},
-          {"plan_wall_seconds", row.plan_wall_seconds},
-          {"check_wall_seconds", row.check_wall_seconds},
-          {"simulate_wall_seconds", row.simulate_wall_seconds}};
+  Json json{{"policy", row.policy},
+            {"seconds", row.seconds},
+            {"bulk_seconds", row.bulk_seconds},
+            {"misc_seconds", row.misc_seconds},
+            {"other_seconds", row.other_seconds},
+            {"software_seconds", row.software_seconds},
+            {"efficiency", row.efficiency},
+            {"network_bytes", row.network_bytes.value},
+            {"nvlink_bytes", row.nvlink_bytes.value},
+            {"peak_staging_bytes", row.peak_staging_bytes.value},
+            {"full_tensor_materialised", row.full_tensor_materialised},
+            {"setup_seconds", nullptr},  // communicator set-up is not modelled
+            {"terms", terms_json(row.terms)},
+            {"binding_resource", row.binding_resource},
+            {"proven", row.proven},
+            {"digest", fmt::format("{:016x}", row.digest)},
+            {"plan_wall_seconds", row.plan_wall_seconds},
+            {"check_wall_seconds", row.check_wall_seconds},
+            {"simulate_wall_seconds", row.simulate_wall_seconds}};
+  if (row.links) json["activity"] = links_json(*row.links, links);
+  return json;
 }
 
 }  // namespace
@@ -84,6 +146,10 @@ std::string to_table(const Comparison& comparison) {
     }
   }
   if (rows.size() > 1) text += columns_text(rows);
+  if (rows.size() > 1) text += "\nwhat the time consists of, along the critical path:\n";
+  for (const PolicyRow& row : comparison.policies) {
+    if (row.predicted()) text += terms_text(row);
+  }
   if (!refusals.empty()) text += "\n" + refusals;
   if (!comparison.published.empty()) text += "\npublished:\n";
   for (const Published& row : comparison.published) {
@@ -101,7 +167,7 @@ std::string to_json(const Comparison& comparison) {
         {{"id", row.id}, {"policy", row.policy}, {"seconds", std::move(seconds)}, {"source", row.source}});
   }
   nlohmann::ordered_json policies = nlohmann::ordered_json::array();
-  for (const PolicyRow& row : comparison.policies) policies.push_back(to_json(row));
+  for (const PolicyRow& row : comparison.policies) policies.push_back(to_json(row, comparison.links));
   const nlohmann::ordered_json document{
       {"scenario", comparison.scenario},
       {"calibration", comparison.calibration},

@@ -127,7 +127,7 @@ class Builder {
     if (work.value == 0) return;
     std::uint32_t& known = host_[rank.index()];
     if (known == Demand::none) known = own_class(picoseconds_per_second);
-    result.phases[phase] = {known, work.value};
+    result.phases[phase] = {known, work.value, Demand::Use::host};
     host_work_[rank.index()] += work;
   }
 
@@ -136,7 +136,7 @@ class Builder {
     std::uint32_t& known = memory_[gpu.index()];
     if (known == Demand::none) known = own_class(std::llround(calibration_.memory_bandwidth.value));
     const Bytes moved = bytes * 2;  // read and write
-    result.phases[phase] = {known, moved.value};
+    result.phases[phase] = {known, moved.value, Demand::Use::memory};
     memory_bytes_[gpu.index()] += moved;
   }
 

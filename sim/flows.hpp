@@ -10,7 +10,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "model/calibration.hpp"
@@ -18,23 +17,20 @@
 #include "planner/operations.hpp"
 #include "sim/fluid.hpp"
 #include "sim/routes.hpp"
+#include "sim/term.hpp"
 
 namespace isthmus::sim {
 
 struct Demand {
   static constexpr std::uint32_t none = 0xFFFFFFFF;
+  enum class Use : std::uint8_t { route, host, memory };  // the operation's route; those of its source rank
   struct Phase {
     std::uint32_t flow_class = none;
     std::int64_t amount = 0;
+    Use use = Use::route;
   };
   Duration delay;                 // from ready to the first phase, without enqueueing
   std::array<Phase, 2> phases{};  // in order; unused ones have no class
-};
-
-/// How long a resource other than a link is busy in all: for the accounting of what binds.
-struct Work {
-  std::string resource;  // "host thread of rank 0"
-  Duration busy;
 };
 
 struct Flows {

@@ -10,6 +10,7 @@
 #include "sim/account.hpp"
 #include "sim/flows.hpp"
 #include "sim/staging.hpp"
+#include "sim/terms.hpp"
 
 namespace isthmus::sim {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 class Run {
  public:
   Run(const Operations& operations, const Calibration& calibration, Flows& flows, const QueuePlan& plan,
-      bool log_events)
+      bool log_events, bool log_phases)
       : flows_(flows),
         plan_(plan),
         queues_(plan),
@@ -26,10 +27,13 @@ class Run {
     timeline_.spans.resize(operations.list.size());
     if (log_events) events_.reserve(2 * operations.list.size());
     logs_ = log_events;
+    if (log_phases) phase_begins_.resize(phases * operations.list.size());
   }
 
   /// All events in the order of time, where they are wanted.
   const std::vector<Event>& events() const { return events_; }
+  /// When each phase of each operation began, where that is wanted.
+  const std::vector<Instant>& phase_begins() const { return phase_begins_; }
 
   Timeline run() {
     queues_.begin(ready_);
@@ -41,6 +45,7 @@ class Run {
 
  private:
   static constexpr std::uint32_t no_operation = 0xFFFFFFFF;
+  static constexpr std::size_t phases = std::tuple_size_v<decltype(Demand::phases)>;
   struct InFlight {
     std::uint32_t phase = 0;             // the next one
     std::uint32_t later = no_operation;  // the next operation of its timer
@@ -92,7 +97,8 @@ class Run {
 
   void next_phase(std::uint32_t operation) {
     const Demand& demand = flows_.demands[operation];
-    while (progress_[operation].phase < demand.phases.size()) {
+    while (progress_[operation].phase < phases) {
+      if (!phase_begins_.empty()) phase_begins_[operation * phases + progress_[operation].phase] = now_;
       const Demand::Phase& phase = demand.phases[progress_[operation].phase++];
       if (phase.flow_class == Demand::none) continue;
       flows_.fluid.start(phase.flow_class, phase.amount, operation);
@@ -119,10 +125,25 @@ class Run {
   std::map<Instant, Timer>::iterator latest_ = timers_.end();
   std::vector<std::uint32_t> ended_, ready_;
   std::vector<Event> events_;
+  std::vector<Instant> phase_begins_;  // by operation and phase
   bool logs_ = false;
   Duration enqueue_;
   Instant now_;
 };
+
+/// When the last flow of each operation began; its end where it has none.
+std::vector<Instant> last_flows(const FinishedRun& run) {
+  std::vector<Instant> begins;
+  begins.reserve(run.demands.size());
+  for (std::uint32_t i = 0; i < run.demands.size(); ++i) {
+    begins.push_back(run.timeline.spans[i].end);
+    const auto& phases = run.demands[i].phases;
+    for (std::size_t p = 0; p < phases.size(); ++p) {
+      if (phases[p].flow_class != Demand::none) begins.back() = run.phase_begin(i, p);
+    }
+  }
+  return begins;
+}
 
 }  // namespace
 
@@ -140,22 +161,32 @@ Simulator::Simulator(const Refit& refit, const Operations& operations)
 
 Simulator::~Simulator() = default;
 
-Prediction Simulator::run(const Calibration& calibration) const {
+Prediction Simulator::run(const Calibration& calibration, Detail detail) const {
   const Refit& refit = prepared_->refit;
   const Operations& operations = prepared_->operations;
   Flows flows = build_flows(refit, operations, prepared_->routes, calibration);
   Prediction prediction;
   const Staging& staging = prepared_->staging;
-  Run run(operations, calibration, flows, prepared_->queues, !staging.empty());
+  const bool all = detail == Detail::terms;
+  Run run(operations, calibration, flows, prepared_->queues, !staging.empty(), all);
   prediction.timeline = run.run();
   if (!staging.empty()) prediction.peak_staging = staging.peak(prediction.timeline, run.events());
   prediction.timeline.link_bytes = prepared_->routes.link_bytes();
   account(refit, operations, calibration, flows.work, prediction);
+  if (all) {
+    const FinishedRun finished{
+        refit,         operations,          prepared_->routes, calibration, prepared_->queues,
+        flows.demands, prediction.timeline, run.phase_begins()};
+    prediction.terms = critical_terms(finished);
+    prediction.flow_begins = last_flows(finished);
+    prediction.work = std::move(flows.work);
+  }
   return prediction;
 }
 
-Prediction simulate(const Refit& refit, const Operations& operations, const Calibration& calibration) {
-  return Simulator(refit, operations).run(calibration);
+Prediction simulate(const Refit& refit, const Operations& operations, const Calibration& calibration,
+                    Detail detail) {
+  return Simulator(refit, operations).run(calibration, detail);
 }
 
 }  // namespace isthmus::sim

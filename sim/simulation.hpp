@@ -10,16 +10,18 @@
 // Hosts. Export and load occupy the rank's host thread: parts x time per tensor; a load then moves its
 // bytes through memory (read + write).
 // Attribution. Each interval of the critical path belongs to the operation that ran in it, shared between
-// bulk and misc by its bytes; loads are `other`. So bulk + misc + other = time.
+// bulk and misc by its bytes; loads are `other`. So bulk + misc + other = time; more in sim/terms.hpp.
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "model/calibration.hpp"
 #include "model/refit.hpp"
 #include "planner/operations.hpp"
 #include "planner/timeline.hpp"
+#include "sim/term.hpp"
 
 namespace isthmus::sim {
 
@@ -31,7 +33,15 @@ struct Prediction {
   Bytes nvlink_bytes;            // bytes that left a GPU over NVLink
   Bytes peak_staging;            // largest sum of staged bytes on one GPU at one time
   std::string binding_resource;  // the busiest resource, with the share of the time it was busy
+
+  // With Detail::terms:
+  std::vector<Term> terms;           // what the time consists of
+  std::vector<Instant> flow_begins;  // when the last flow of each operation began
+  std::vector<Work> work;            // host threads, memories, caps of collectives
 };
+
+/// How much a run says beyond its totals; terms cost time and memory per operation.
+enum class Detail : std::uint8_t { totals, terms };
 
 /// Runs the operations of one proven plan (from expand()) under any number of calibrations: what does not
 /// depend on the calibration is prepared once. The refit and the operations must outlive it. A plan that
@@ -41,7 +51,7 @@ class Simulator {
   Simulator(const Refit& refit, const Operations& operations);
   ~Simulator();
 
-  Prediction run(const Calibration& calibration) const;
+  Prediction run(const Calibration& calibration, Detail detail = Detail::totals) const;
 
  private:
   struct Prepared;
@@ -49,6 +59,7 @@ class Simulator {
 };
 
 /// One run of a Simulator.
-Prediction simulate(const Refit& refit, const Operations& operations, const Calibration& calibration);
+Prediction simulate(const Refit& refit, const Operations& operations, const Calibration& calibration,
+                    Detail detail = Detail::totals);
 
 }  // namespace isthmus::sim

@@ -44,6 +44,30 @@ TEST_F(CommandLine, the_gate_fails_with_what_binds_when_no_policy_is_fast_enough
   EXPECT_EQ(run("simulate " + main_scenario() + " --policy p2p --max-seconds 500").status, 0);
 }
 
+TEST_F(CommandLine, simulate_writes_a_trace_of_the_fastest_policy_and_says_what_it_leaves_out) {
+  const std::string trace = (folder_.path() / "trace.json").string();
+  const std::string scenario = (project_folder() / "scenarios/qwen3-30b-a3b-h100.yaml").string();
+  const std::string command = "simulate " + scenario + " --policy p2p,balanced --trace ";
+  const ProgramResult result = run(command + trace + " --trace-limit 100");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_NE(result.errors.find("left out (--trace-limit)"), std::string::npos) << result.errors;
+  const nlohmann::json document = nlohmann::json::parse(read_file(trace));
+  EXPECT_EQ(document["otherData"]["policy"], "balanced");
+  EXPECT_EQ(document["otherData"]["operations"], 100);
+  EXPECT_EQ(run(command + "-").status, 2);
+  EXPECT_EQ(run(command + folder_.path().string()).status, 2);
+  EXPECT_EQ(run(command + trace + " --trace-limit 0").status, 2);
+}
+
+TEST_F(CommandLine, links_are_series_in_json_only) {
+  const std::string scenario = (project_folder() / "scenarios/cases/uneven-ceil.yaml").string();
+  const ProgramResult json = run("simulate " + scenario + " --policy p2p --links --json");
+  EXPECT_EQ(nlohmann::json::parse(json.output)["policies"][0]["activity"]["links"][0]["load"].size(), 100U);
+  const ProgramResult text = run("simulate " + scenario + " --links");
+  EXPECT_EQ(text.status, 2);
+  EXPECT_NE(text.errors.find("--links --json"), std::string::npos) << text.errors;
+}
+
 TEST_F(CommandLine, verify_proves_the_cases_and_bound_names_its_cut) {
   for (const auto& entry : std::filesystem::directory_iterator(project_folder() / "scenarios/cases")) {
     const ProgramResult result = run("verify " + entry.path().string());

@@ -44,6 +44,18 @@ TEST_F(ReplayCommand, replays_a_plan_file_which_says_itself_what_moves) {
   }
 }
 
+TEST_F(ReplayCommand, writes_a_trace_of_what_it_measured) {
+  const std::string trace = (folder_.path() / "trace.json").string(),
+                    plan = (folder_.path() / "p.json").string();
+  ASSERT_EQ(run("replay " + scenario() + " --policy p2p,striped --trace " + trace).status, 0);
+  const Json first = Json::parse(read_file(trace));
+  EXPECT_THAT(first["otherData"]["timeline"].get<std::string>(), HasSubstr("measured on host"));
+  EXPECT_GT(first["traceEvents"].size(), 3U);
+  ASSERT_EQ(run("plan " + scenario() + " --policy p2p -o " + plan).status, 0);
+  ASSERT_EQ(run("replay " + plan + " --trace " + trace).status, 0);
+  EXPECT_EQ(Json::parse(read_file(trace))["otherData"]["policy"], "p2p");
+}
+
 TEST_F(ReplayCommand, has_exit_statuses_for_verdicts_and_for_bad_usage) {
   EXPECT_EQ(run("replay " + scenario() + " --policy p2p --tolerance 1e8").status, 0);
   const ProgramResult gate = run("replay " + scenario() + " --policy p2p --tolerance 0");

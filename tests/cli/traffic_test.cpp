@@ -41,6 +41,15 @@ TEST_F(TrafficCommands, set_changes_a_traffic_scenario) {
   EXPECT_THAT(result.output, HasSubstr("edited / healthy: 0.250\n"));
 }
 
+TEST_F(TrafficCommands, traces_and_series_of_links_are_for_plans) {
+  const std::string scenario = (project_folder() / "scenarios/incidents").string();
+  for (const auto& entry : std::filesystem::directory_iterator(scenario)) {
+    EXPECT_EQ(run("simulate " + entry.path().string() + " --trace t.json").status, 2);
+    EXPECT_EQ(run("simulate " + entry.path().string() + " --links --json").status, 2);
+    break;
+  }
+}
+
 TEST_F(TrafficCommands, what_needs_a_plan_refuses_traffic) {
   const std::string reason =
       "found plain traffic, which has no plan and no bound; allowed: a refit or tensors";
@@ -53,8 +62,8 @@ TEST_F(TrafficCommands, what_needs_a_plan_refuses_traffic) {
   const ProgramResult policy = run("simulate --policy p2p " + file_);
   EXPECT_EQ(policy.status, 2);
   EXPECT_EQ(policy.errors,
-            "isthmus: --policy: found policies beside plain traffic, which has no plan; allowed: neither "
-            "--policy nor --max-seconds with traffic\n");
+            "isthmus: --policy: found policies beside plain traffic, which has no plan; allowed: none "
+            "of --policy, --max-seconds, --trace, --links with traffic\n");
   EXPECT_EQ(run("simulate --max-seconds 1 " + file_).status, 2);
 }
 

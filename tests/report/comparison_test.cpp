@@ -3,6 +3,7 @@
 #include "report/comparison.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <future>
 
 #include <gtest/gtest.h>
@@ -178,6 +179,46 @@ TEST(ComparisonJson, has_the_documented_keys_and_the_values_of_the_table) {
     EXPECT_TRUE(row.contains(key)) << key;
   }
   EXPECT_EQ(row["seconds"], result.policies[0].seconds);
+}
+
+TEST(ComparisonJson, has_terms_that_add_up_to_the_time_in_picoseconds) {
+  const nlohmann::json document =
+      nlohmann::json::parse(to_json(run({}, {"striped", "m2n-uniform", "balanced"})));
+  const auto picoseconds = [](const nlohmann::json& time) { return std::llround(time.get<double>() * 1e12); };
+  for (const nlohmann::json& row : document["policies"]) {
+    std::int64_t sum = 0, bulk = 0, misc = 0;
+    for (const nlohmann::json& term : row["terms"]) {
+      sum += picoseconds(term["seconds"]);
+      bulk += picoseconds(term["bulk_seconds"]);
+      misc += picoseconds(term["misc_seconds"]);
+    }
+    EXPECT_EQ(sum, picoseconds(row["seconds"]));
+    EXPECT_EQ(bulk, picoseconds(row["bulk_seconds"]));
+    EXPECT_EQ(misc, picoseconds(row["misc_seconds"]));
+    EXPECT_FALSE(row.contains("activity"));
+  }
+}
+
+TEST(ComparisonJson, has_series_of_links_and_ranks_where_asked_for) {
+  const Scenario scenario = read_scenario(main_scenario.parent_path() / "qwen3-30b-a3b-h100.yaml");
+  const Refit refit = resolve(scenario);
+  const Calibration calibration = read_calibration(scenario.calibration, scenario.file.parent_path());
+  const Comparison result = compare(refit, {}, calibration, {"striped"}, 10);
+  const nlohmann::json activity = nlohmann::json::parse(to_json(result))["policies"][0]["activity"];
+  EXPECT_EQ(activity["ranks"].size(), refit.ranks());
+  EXPECT_GE(activity["step_seconds"].get<double>() * 10, result.policies[0].seconds);
+  ASSERT_FALSE(activity["links"].empty());
+  for (const nlohmann::json& link : activity["links"]) {
+    EXPECT_EQ(link["load"].size(), 10U);
+    EXPECT_GT(link["bytes"], 0);
+    EXPECT_LE(link["busy_seconds"].get<double>(), result.policies[0].seconds);
+  }
+}
+
+TEST(ComparisonTable, says_what_the_time_consists_of_the_longest_first) {
+  const std::string text = to_table(run({}, {"p2p"}));
+  EXPECT_NE(text.find("  p2p: "), std::string::npos) << text;
+  EXPECT_LT(text.find("waiting for a lane (misc)"), text.find("network wire (misc)")) << text;  // stages
 }
 
 }  // namespace
