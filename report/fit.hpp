@@ -1,9 +1,10 @@
 #pragma once
 // Fits the calibration's `fitted` constants to published rows, and says how well that carries over.
-// Each constant is tried at a few values with the others as the calibration has them. Constants act in parts
-// of a refit that follow each other, so their effects are taken to add up: seconds(v1, v2, ...) = seconds0 +
-// sum of (seconds(vi) - seconds0). The fit is the combination with the least mean |ln(seconds / nearest end
-// of the published range)|; export and load, which no row tells apart, are one value.
+// Every combination of a few values of each constant is simulated for every row that it acts in. The fit is
+// the combination with the least mean |ln(seconds / nearest end of the published range)|; export and load,
+// which no row tells apart, are one value.
+// Rows that the wire alone makes slower than reported serve no fit: another plan ran there, and no time of
+// software makes up for it.
 // left out: each row's error under the fit to the other rows, or to the rows of other models.
 // baseline: payload / rate + time x number of tensors, both constants fitted to the same rows.
 
@@ -21,7 +22,8 @@ struct FitColumn {
 
 struct FitRow {
   std::string id, model;
-  bool used = false;  // it may serve the fit
+  bool used = false;      // it serves the fit
+  bool reachable = true;  // the wire alone is not slower
   double seconds_low = 0, seconds_high = 0;
 };
 
@@ -37,7 +39,7 @@ struct Fit {
   std::vector<FitColumn> columns;               // in-sample, left out, baseline
 };
 
-/// Simulates every counted row of the folder's scenarios, a few values per fitted constant.
+/// Simulates every counted row of the folder's scenarios under every combination: minutes.
 Fit fit_constants(const std::filesystem::path& folder);
 /// docs/fit.md.
 std::string to_markdown(const Fit& fit);
