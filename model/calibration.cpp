@@ -175,6 +175,8 @@ const std::vector<ConstantField>& calibration_fields() {
       {"network_operation_time", "s", &Calibration::network_operation_time},
       {"collective_bandwidth", "B/s", &Calibration::collective_bandwidth},
       {"channel_bandwidth", "B/s", &Calibration::channel_bandwidth},
+      {"python_call_time", "s", &Calibration::python_call_time},
+      {"native_call_time", "s", &Calibration::native_call_time},
       {"export_time_per_tensor", "s", &Calibration::export_time_per_tensor},
       {"load_time_per_tensor", "s", &Calibration::load_time_per_tensor},
       {"memory_bandwidth", "B/s", &Calibration::memory_bandwidth},

@@ -44,6 +44,9 @@ struct Calibration {
   Constant collective_bandwidth;
   // Most bytes per second that one channel of send/recv moves over the network: the rate of its CTA.
   Constant channel_bandwidth;
+  // Host time of a rank per call of a transport's program, beside what it enqueues: NeMo RL's python
+  // transports; a native library (seconds).
+  Constant python_call_time, native_call_time;
   // Host time per HuggingFace tensor: export on the training side, load on the generation side (seconds).
   Constant export_time_per_tensor, load_time_per_tensor;
   // GPU memory bandwidth, read + write together, for copies, packing and loading (bytes per second).

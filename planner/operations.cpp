@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
+
+#include "planner/policy.hpp"
 
 namespace isthmus {
 namespace {
@@ -29,7 +32,9 @@ struct JoinHash {
 
 class Expander {
  public:
-  Expander(const Refit& refit, const Plan& plan) : refit_(refit), plan_(plan) {
+  Expander(const Refit& refit, const Plan& plan) : refit_(refit), plan_(plan), calls_(plan.patterns.size()) {
+    const Policy* policy = find_policy(plan.policy);
+    if (policy != nullptr && refit.train_ranks > 0) result_.program = policy->program;
     result_.lanes = plan.lanes;
     result_.list.reserve(std::min<std::size_t>(plan.step_count(), 1U << 20U));
     joined_.reserve(1U << 17U);
@@ -47,17 +52,31 @@ class Expander {
     const Geometry& geometry = refit_.geometry(instance.tensor);
     const bool bulk = refit_.tensors[instance.tensor.index()].tensor.role == Role::bulk;
     operation_of_.assign(pattern.steps.size(), unset);
+    const PatternCall& call = call_of(instance, pattern, geometry);
     for (std::size_t i = 0; i < pattern.steps.size(); ++i) {
       const Step& step = pattern.steps[i];
       Operation operation = bind(instance, pattern, step, plan_.group_of(instance, i));
       operation.bytes = geometry.source.bytes(step.region);
       operation.bulk_bytes = bulk ? operation.bytes : Bytes{};
+      if (call.includes(step)) {
+        const LocalRank caller = PatternCall::caller(pattern, step);
+        operation.caller = global_rank(instance, caller);
+        operation.call_steps = 1;
+        operation.call_of = call.shares(caller);
+        operation.exports = call.exports(step, refit_.tensors[instance.tensor.index()].tensor.parts);
+      }
       operation_of_[i] = place(operation, step);
       result_.of_step.push_back(operation_of_[i]);
       for (std::uint32_t a = step.after_begin; a < step.after_end; ++a) {
         edges_.emplace_back(operation_of_[i], operation_of_[pattern.after[a]]);
       }
     }
+  }
+
+  const PatternCall& call_of(const Instance& instance, const Pattern& pattern, const Geometry& geometry) {
+    std::optional<PatternCall>& call = calls_[instance.pattern.index()];
+    if (!call) call = result_.program == Program::none ? PatternCall() : PatternCall(pattern, geometry);
+    return *call;
   }
 
   Operation bind(const Instance& instance, const Pattern& pattern, const Step& step, std::uint32_t group) {
@@ -101,6 +120,7 @@ class Expander {
         Operation& whole = result_.list[known->second];
         whole.pieces += 1;
         whole.parts += operation.parts;
+        whole.call_steps += operation.call_steps;
         whole.bytes += operation.bytes;
         whole.bulk_bytes += operation.bulk_bytes;
         return known->second;
@@ -125,6 +145,7 @@ class Expander {
 
   const Refit& refit_;
   const Plan& plan_;
+  std::vector<std::optional<PatternCall>> calls_;  // by pattern
   Operations result_;
   std::vector<std::uint32_t> operation_of_;  // of the current instance's steps
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;

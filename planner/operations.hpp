@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/refit.hpp"
+#include "planner/calls.hpp"
 #include "planner/plan.hpp"
 
 namespace isthmus {
@@ -22,6 +23,9 @@ struct Operation {
   std::uint32_t members = 0;                     // collectives: index into Operations::members
   std::uint32_t pieces = 0;                      // steps joined in it
   std::uint32_t parts = 0;                       // HuggingFace tensors in it
+  Rank caller;                                   // whose host pays for the call
+  std::uint32_t call_steps = 0, call_of = 0;     // its share of a call; 0 of 0: none
+  std::uint32_t exports = 0;                     // HuggingFace tensors that the source hands out for the call
   Bytes bytes;                                   // of its regions
   Bytes bulk_bytes;                              // of those, bytes of bulk tensors
   std::uint32_t after_begin = 0, after_end = 0;  // range in Operations::after
@@ -33,6 +37,7 @@ struct Operations {
   std::vector<std::vector<Rank>> members;  // rank lists of collectives
   std::vector<Lane> lanes;
   std::vector<std::uint32_t> of_step;  // the operation of each step: instances one after the other
+  Program program = Program::none;     // whose calls they are
 
   std::span<const std::uint32_t> dependencies(const Operation& operation) const {
     return std::span(after).subspan(operation.after_begin, operation.after_end - operation.after_begin);

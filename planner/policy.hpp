@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/refit.hpp"
+#include "planner/calls.hpp"
 #include "planner/plan.hpp"
 
 namespace isthmus {
@@ -22,6 +23,7 @@ struct Policy {
   std::string_view name;
   std::string_view summary;
   PlanResult (*make)(const Refit& refit);
+  Program program = Program::none;  // what handles its tensors call by call
 };
 
 /// All policies, in the order in which they are shown.

@@ -125,7 +125,7 @@ std::vector<Calibration> stages_of(const Calibration& calibration) {
 
 Shares shares_of(const PolicyRow& row) {
   Shares shares;
-  if (row.seconds <= 0 || row.stages.size() != removal_order().size()) return shares;
+  if (row.seconds <= 0 || row.stages.size() < removal_order().size()) return shares;
   const std::vector<double>& left = row.stages;
   shares.fitted = (row.seconds - left[0]) / row.seconds;
   shares.judgement = (left[0] - left[1]) / row.seconds;
@@ -135,6 +135,25 @@ Shares shares_of(const PolicyRow& row) {
   return shares;
 }
 
+std::optional<PredictedInterval> interval_of_row(const ScoreRow& row) {
+  const std::vector<double>& all = row.prediction.stages;
+  const std::size_t shares = removal_order().size();
+  if (!row.published.counted || row.published.blind() || all.size() <= shares) return std::nullopt;
+  return interval_of(row.prediction.seconds, {all.begin() + static_cast<std::ptrdiff_t>(shares), all.end()});
+}
+
+/// What counted and other published rows are simulated under beside the calibration itself.
+std::vector<Calibration> further_calibrations(const std::vector<ScoreRow>& rows,
+                                              const Calibration& calibration) {
+  std::vector<Calibration> further = stages_of(calibration);
+  const bool counted = std::any_of(rows.begin(), rows.end(), [](const ScoreRow& row) {
+    return row.published.counted && !row.published.blind();
+  });
+  if (!counted) return further;
+  for (Calibration& end : interval_calibrations(calibration)) further.push_back(std::move(end));
+  return further;
+}
+
 /// All rows of one scenario; each policy runs once.
 std::vector<ScoreRow> predict(const Scenario& scenario) {
   std::vector<ScoreRow> rows = rows_of(scenario);
@@ -142,7 +161,7 @@ std::vector<ScoreRow> predict(const Scenario& scenario) {
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   const Refit refit = resolve(scenario);
   const LowerBound bound = lower_bound(refit);
-  const std::vector<Calibration> stages = stages_of(calibration);
+  const std::vector<Calibration> stages = further_calibrations(rows, calibration);
   std::map<std::string, PolicyRow> done;
   const auto run = [&](const std::string& name, bool with_stages) {
     const auto found = done.find(name);
@@ -156,6 +175,7 @@ std::vector<ScoreRow> predict(const Scenario& scenario) {
     if (row.published.policy == no_policy) continue;
     row.prediction = run(row.published.policy, !row.published.blind());
     row.shares = shares_of(row.prediction);
+    row.interval = interval_of_row(row);
   }
   for (ScoreRow& row : rows)
     for (const std::string& name : row.published.alternatives) row.alternatives.push_back(run(name, false));
@@ -236,13 +256,17 @@ Scoreboard predict_scoreboard(const std::filesystem::path& folder, unsigned thre
 }
 
 ScoreSummary summarise(const Scoreboard& scoreboard, bool with_fitted_rows) {
+  ScoreSummary summary;
   std::vector<double> errors;
   for (const ScoreRow& row : scoreboard.rows) {
     const std::optional<double> error = row.error();
     const bool chosen = row.published.counted && (with_fitted_rows || !row.published.used_for_fit);
-    if (chosen && error) errors.push_back(std::abs(*error));
+    if (!chosen || !error) continue;
+    errors.push_back(std::abs(*error));
+    const bool meets = row.interval && row.interval->low <= row.published.seconds_high &&
+                       row.published.seconds_low <= row.interval->high;
+    if (meets) ++summary.met;
   }
-  ScoreSummary summary;
   summary.rows = errors.size();
   if (errors.empty()) return summary;
   std::sort(errors.begin(), errors.end());

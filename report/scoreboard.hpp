@@ -13,6 +13,7 @@
 
 #include "model/published.hpp"
 #include "report/comparison.hpp"
+#include "report/prediction_interval.hpp"
 
 namespace isthmus::report {
 
@@ -27,7 +28,8 @@ struct ScoreRow {
   double bound_seconds = 0;
   PolicyRow prediction;  // of the row's policy; refused where the row has none
   Shares shares;
-  std::vector<PolicyRow> alternatives;  // of the other policies that the source leaves open
+  std::optional<PredictedInterval> interval;  // report/prediction_interval.hpp; of counted rows
+  std::vector<PolicyRow> alternatives;        // of the other policies that the source leaves open
 
   std::optional<double> error() const;
   std::optional<double> midpoint_error() const;
@@ -52,6 +54,7 @@ Scoreboard predict_scoreboard(const std::filesystem::path& folder, unsigned thre
 /// Over the rows that are counted and predicted.
 struct ScoreSummary {
   std::size_t rows = 0, within_tenth = 0, within_quarter = 0;
+  std::size_t met = 0;             // whose published range meets the predicted interval
   double median = 0, largest = 0;  // of the absolute errors
 };
 ScoreSummary summarise(const Scoreboard& scoreboard, bool with_fitted_rows);

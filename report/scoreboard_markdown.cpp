@@ -55,25 +55,30 @@ std::string score_line(const ScoreRow& row) {
       fmt::format("| {}{} | `{}` | {} |", row.published.id, row.published.used_for_fit ? " (fit)" : "",
                   prediction.policy, published_text(row.published));
   if (!prediction.predicted()) {
-    return fmt::format("{} - | - | - | - | - | - | - | - | - | {} |\n", head,
+    return fmt::format("{} - | - | - | - | - | - | - | - | - | - | {} |\n", head,
                        cell(prediction.refused.empty() ? "not proven" : prediction.refused));
   }
-  return fmt::format("{} {} | {} | {} | {} | {} | {} | {} | {} | {} | {}; others: {} |\n", head,
-                     time_text(prediction.seconds), percent(row.error()), percent(row.midpoint_error()),
-                     time_text(prediction.bulk_seconds), time_text(prediction.misc_seconds),
-                     time_text(prediction.other_seconds), software(prediction), time_text(row.bound_seconds),
-                     shares(row), cell(prediction.binding_resource), others(row));
+  const std::string interval =
+      row.interval ? fmt::format("{} to {}", time_text(row.interval->low), time_text(row.interval->high))
+                   : "-";
+  return fmt::format("{} {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {}; others: {} |\n", head,
+                     time_text(prediction.seconds), interval, percent(row.error()),
+                     percent(row.midpoint_error()), time_text(prediction.bulk_seconds),
+                     time_text(prediction.misc_seconds), time_text(prediction.other_seconds),
+                     software(prediction), time_text(row.bound_seconds), shares(row),
+                     cell(prediction.binding_resource), others(row));
 }
 
 constexpr std::string_view score_head =
-    "| id | policy | published | predicted | error | midpoint | bulk | misc | other | software | bound | "
+    "| id | policy | published | predicted | interval | error | midpoint | bulk | misc | other | software | "
+    "bound | "
     "metal / source / datasheet / fitted / judgement, % | what binds; other plausible policies |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
 
 std::string summary_line(std::string_view rows, const ScoreSummary& summary) {
-  return fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {} | {} |\n", rows, summary.rows,
+  return fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {} | {} | {} |\n", rows, summary.rows,
                      100 * summary.median, 100 * summary.largest, summary.within_tenth,
-                     summary.within_quarter);
+                     summary.within_quarter, summary.met);
 }
 
 /// How much faster the reshard is than the conventional refit, reported and predicted.
@@ -135,8 +140,8 @@ std::string accuracy_rows(const Scoreboard& scoreboard) {
 
 std::string accuracy_document(const Scoreboard& scoreboard) {
   std::string text = "# Accuracy: published refits, predicted\n\n" + std::string(generated);
-  text += "| rows | number | median error | largest | within 10 % | within 25 % |\n";
-  text += "| --- | --- | --- | --- | --- | --- |\n";
+  text += "| rows | number | median error | largest | within 10 % | within 25 % | meet the interval |\n";
+  text += "| --- | --- | --- | --- | --- | --- | --- |\n";
   text += summary_line("counted", summarise(scoreboard, true));
   text += summary_line("counted, served no fit", summarise(scoreboard, false));
   text += "\nErrors are those to the nearer end of the published range.\n\n";

@@ -41,9 +41,11 @@ std::vector<std::string> cells(const ScoreRow& row) {
 
 std::string summary_text(const char* rows, const ScoreSummary& summary) {
   if (summary.rows == 0) return fmt::format("{}: none\n", rows);
-  return fmt::format("{}: {}; median error {:.1f} %, largest {:.1f} %; {} within 10 %, {} within 25 %\n",
-                     rows, summary.rows, 100 * summary.median, 100 * summary.largest, summary.within_tenth,
-                     summary.within_quarter);
+  return fmt::format(
+      "{}: {}; median error {:.1f} %, largest {:.1f} %; {} within 10 %, {} within 25 %; {} meet "
+      "the predicted interval\n",
+      rows, summary.rows, 100 * summary.median, 100 * summary.largest, summary.within_tenth,
+      summary.within_quarter, summary.met);
 }
 
 Json number(std::optional<double> value) { return value ? Json(*value) : Json(); }
@@ -90,7 +92,7 @@ Json json_of(const ScoreRow& row) {
                 {"calibration", row.calibration},
                 {"published_seconds", std::move(range)},
                 {"predicted_seconds", predicted ? Json(row.prediction.seconds) : Json()},
-                {"predicted_interval", nullptr},  // calibrations have no joint intervals yet
+                {"predicted_interval", row.interval ? Json{row.interval->low, row.interval->high} : Json()},
                 {"error", number(row.error())},
                 {"midpoint_error", number(row.midpoint_error())},
                 {"counted", published.counted},

@@ -112,7 +112,11 @@ class Builder {
     }
     const bool network = routes_.leaves_domain(route);
     result.delay = duration(network ? calibration_.network_latency : calibration_.nvlink_latency);
-    if (operation.kind == StepKind::broadcast) {
+    if (operation.call_of > 0) {
+      result.delay += duration(calibration_.export_time_per_tensor) * operation.exports;
+      add_call(result, operation);
+    }
+    if (operation.kind == StepKind::broadcast && operation.parts > 0) {
       add_host(result, 0, operation.source, operation.parts, calibration_.export_time_per_tensor);
     }
     const Constant& occupied =
@@ -123,7 +127,17 @@ class Builder {
   }
 
   void add_host(Demand& result, std::size_t phase, Rank rank, std::uint32_t parts, const Constant& per_part) {
-    const Duration work = duration(per_part) * parts;
+    occupy_host(result, phase, rank, duration(per_part) * parts);
+  }
+
+  /// Its share of the call that it is part of, on the receiver's host thread.
+  void add_call(Demand& result, const Operation& operation) {
+    const Duration call = duration(operations_.program == Program::python ? calibration_.python_call_time
+                                                                          : calibration_.native_call_time);
+    occupy_host(result, 0, operation.caller, {call.value * operation.call_steps / operation.call_of});
+  }
+
+  void occupy_host(Demand& result, std::size_t phase, Rank rank, Duration work) {
     if (work.value == 0) return;
     std::uint32_t& known = host_[rank.index()];
     if (known == Demand::none) known = own_class(picoseconds_per_second);

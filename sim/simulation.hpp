@@ -7,6 +7,9 @@
 //  and then drains  bytes + operation_time(path) x (its rate when alone)  through its route.
 // A collective is one pipelined flow over rings or chains of channels (sim/routes.hpp); where it leaves an
 // NVLink domain, collectives of one communicator and root reach at most collective_bandwidth together.
+// Calls. The first messages of a call (planner/calls.hpp) wait for their sender and then for their receiver:
+//     export_time_per_tensor x tensors that the sender hands out,
+//     python_call_time or native_call_time, of the receiver's host thread, which its streams share.
 // Hosts. Export and load occupy the rank's host thread: parts x time per tensor; a load then moves its
 // bytes through memory (read + write).
 // Attribution. Each interval of the critical path belongs to the operation that ran in it, shared between

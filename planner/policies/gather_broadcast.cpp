@@ -231,7 +231,7 @@ void PacketWriter::add(TensorId tensor) {
                         situation.parts, situation.units,        situation.units_per_slice};
   if (refit_.train_ranks == 0) key.push_back(std::int64_t{entry.source_base.value} - entry.target_base.value);
   const PatternId pattern = cache_.get(key, [&] { return PatternBuilder(geometry, situation).build(); });
-  plan_.instances.push_back({pattern, tensor, situation.source_base, situation.target_base, LaneId{0},
+  plan_.instances.push_back({pattern, tensor, situation.source_base, situation.target_base, first_lane_,
                              first_group_ + packet_ * phases});
   const auto slices = static_cast<std::uint32_t>(slices_of(situation));
   filled_ += geometry.source.bytes();

@@ -1,8 +1,8 @@
 #pragma once
 // Packed broadcasts of full tensors, one instance per tensor: what `gather-broadcast` does with all tensors,
 // and the policies that reshard bulk tensors do with the rest. Packet i travels on lane (i mod
-// `refit.buffers`), in the groups from `first_group` + 4 i on (export to the pipeline stages, gather,
-// broadcast, load). A packet closes when its total reaches `refit.packet_bytes`.
+// `refit.buffers`) from `first_lane` on, in the groups from `first_group` + 4 i on (export to the pipeline
+// stages, gather, broadcast, load). A packet closes when its total reaches `refit.packet_bytes`.
 
 #include <cstdint>
 
@@ -14,9 +14,9 @@ namespace isthmus {
 
 class PacketWriter {
  public:
-  /// The plan has a lane for each of `refit.buffers`, from lane 0 on, that coalesces.
-  PacketWriter(const Refit& refit, Plan& plan, std::uint32_t first_group = 0, std::uint32_t first_packet = 0)
-      : refit_(refit), plan_(plan), cache_(plan), first_group_(first_group), packet_(first_packet) {}
+  /// The plan has a lane for each of `refit.buffers`, from `first_lane` on, that coalesces.
+  PacketWriter(const Refit& refit, Plan& plan, std::uint32_t first_group = 0, LaneId first_lane = {})
+      : refit_(refit), plan_(plan), cache_(plan), first_group_(first_group), first_lane_(first_lane) {}
 
   void add(TensorId tensor);
 
@@ -24,7 +24,8 @@ class PacketWriter {
   const Refit& refit_;
   Plan& plan_;
   PatternCache cache_;
-  std::uint32_t first_group_, packet_;
+  std::uint32_t first_group_, packet_ = 0;
+  LaneId first_lane_;
   Bytes filled_;
 };
 

@@ -4,7 +4,8 @@
 // its own ranks. A source that every rank holds whole is one region, hence one broadcast.
 // Regions are those of the layouts' own chunk rules. (The reference cuts by the balanced rule whatever the
 // layouts say, so it cannot judge uneven ones.) Not in the plan: the reference receives into a buffer of the
-// region and pastes from there, which costs memory and time of the GPU, not of the wire.
+// region and pastes from there, which costs memory and time of the GPU, not of the wire. Misc tensors of a
+// whole refit follow in packets (stage_streams.hpp): the switch replaces the reshard, not the hybrid.
 
 #include <algorithm>
 
@@ -77,7 +78,7 @@ void add_unpacks(const Geometry& geometry, const RefitEntry& entry, Pattern& pat
 }  // namespace
 
 PlanResult plan_golden(const Refit& refit) {
-  return plan_on_stage_streams("golden", refit, [&refit](const Geometry& geometry, const RefitEntry& entry) {
+  return plan_hybrid("golden", refit, [&refit](const Geometry& geometry, const RefitEntry& entry) {
     Pattern pattern;
     pattern.members.push_back(golden_group(refit, geometry, entry));
     add_broadcasts(geometry, pattern);

@@ -3,7 +3,7 @@
 // in one group, or in as few as are safe; unpacks; the exchange inside the replica groups. Target shards are
 // dense here: a plan knows them by element, not by address, so the library's detour for strided target
 // tensors (one dense buffer per shard and a copy back) does not appear.
-// Tensors that its hybrid refit leaves to the conventional transfer travel this way too.
+// Misc tensors of a whole refit follow in packets (stage_streams.hpp).
 
 #include <algorithm>
 
@@ -145,7 +145,7 @@ class StripedSteps {
 }  // namespace
 
 PlanResult plan_striped(const Refit& refit) {
-  return plan_on_stage_streams("striped", refit, [](const Geometry& geometry, const RefitEntry& entry) {
+  return plan_hybrid("striped", refit, [](const Geometry& geometry, const RefitEntry& entry) {
     return StripedSteps(geometry, entry).build();
   });
 }

@@ -88,6 +88,16 @@ TEST_F(Calibrations, every_interval_of_the_shipped_files_holds_its_value) {
   }
 }
 
+TEST_F(Calibrations, have_no_more_than_eight_fitted_constants) {
+  for (const char* name : {"wire-only", "h100-ib400"}) {
+    const Calibration calibration = read_calibration(name, project_folder() / "scenarios");
+    int fitted = 0;
+    for (const ConstantField& field : calibration_fields())
+      if ((calibration.*field.member).provenance == Provenance::fitted) ++fitted;
+    EXPECT_LE(fitted, 8) << name;
+  }
+}
+
 TEST_F(Calibrations, wire_only_has_no_software_terms) {
   const Calibration wire = wire_only();
   EXPECT_EQ(wire.achieved({"", LinkClass::nic, Bandwidth{50'000'000'001}}), Bandwidth{50'000'000'001});
@@ -113,7 +123,7 @@ TEST_F(Calibrations, faults_name_line_key_found_and_allowed) {
             "mine.yaml:1: nic_efficiency: found nothing; allowed: a value; the key 'nic_efficiency' is "
             "required here");
   EXPECT_EQ(fault_of(constants() + "nic_efficency: 1\n").substr(0, 88),
-            "mine.yaml:15: nic_efficency: found an unknown key; allowed: nic_efficiency, pcie_efficie");
+            "mine.yaml:17: nic_efficency: found an unknown key; allowed: nic_efficiency, pcie_efficie");
   EXPECT_EQ(fault_of(constants("nic_efficiency", "0.9")),
             "mine.yaml:2: nic_efficiency: found '0.9'; allowed: a mapping with keys value, interval, "
             "provenance, source");
@@ -125,7 +135,7 @@ TEST_F(Calibrations, faults_name_line_key_found_and_allowed) {
       "mine.yaml:7: enqueue_time.value: found '1'; allowed: a time with its unit, such as 25 us or 0.2 ms");
   EXPECT_EQ(fault_of(constants("memory_bandwidth",
                                "{value: 2 GB, interval: [1 GB/s, 3 GB/s], provenance: metal, source: x}")),
-            "mine.yaml:14: memory_bandwidth.value: found '2 GB'; allowed: a rate above zero with its unit, "
+            "mine.yaml:16: memory_bandwidth.value: found '2 GB'; allowed: a rate above zero with its unit, "
             "such as 400 Gbit/s "
             "or 50 GB/s, or unlimited");
 }

@@ -68,6 +68,7 @@ TEST(Golden, reaches_the_owning_stage_and_all_generation_ranks) {
   refit.train_ranks = refit.generate_ranks = 4;
   refit.stages = 2;
   refit.tensors[0].stage = 1;
+  refit.tensors[0].tensor.role = Role::bulk;
   const Plan plan = proven_golden(refit);
   std::vector<std::uint32_t> ranks;
   for (const LocalRank rank : plan.patterns[0].members[0])

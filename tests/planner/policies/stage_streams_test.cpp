@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "planner/policy.hpp"
 #include "tests/support/check_fixture.hpp"
 
 namespace isthmus {
@@ -123,6 +124,74 @@ TEST(StageStreams, build_once_per_geometry_and_distance_of_sides_that_share_rank
   };
   EXPECT_EQ(patterns(2), 1U);
   EXPECT_EQ(patterns(0), 2U);
+}
+
+/// Two training ranks to two generation ranks: a bulk tensor, a misc one, a bulk one.
+Refit hybrid_refit(int streams) {
+  const test::Side source{2, 0, 0}, target{2, 2, 1};
+  Refit refit = test::make_refit(
+      {{test::tensor("a", {4, 4}, source, target), test::tensor("norm", {4, 4}, source, target),
+        test::tensor("b", {4, 4}, source, target)},
+       4});
+  refit.train_ranks = refit.generate_ranks = 2;
+  refit.settings.streams = streams;
+  for (RefitEntry& entry : refit.tensors) entry.tensor.role = Role::bulk;
+  refit.tensors[1].tensor.role = Role::misc;
+  return refit;
+}
+
+TEST(Hybrid, sends_misc_tensors_in_packets_on_lanes_of_their_own_after_the_bulk) {
+  for (const auto make : {plan_striped, plan_golden}) {
+    const Refit refit = hybrid_refit(2);
+    const Plan plan = std::get<Plan>(make(refit));
+    EXPECT_TRUE(check(refit, plan).proven());
+    EXPECT_TRUE(test::Twin(refit).run(plan).correct());
+    ASSERT_EQ(plan.lanes.size(), 1U + to_size(refit.settings.buffers));
+    EXPECT_EQ(plan.lanes[0].coalesce, false);
+    EXPECT_EQ(plan.lanes[1].coalesce, true);
+    ASSERT_EQ(plan.instances.size(), 3U);
+    EXPECT_EQ(plan.instances.back().tensor, TensorId{1});
+    EXPECT_EQ(plan.instances.back().lane, LaneId{1});
+    EXPECT_EQ(plan.pattern(plan.instances.back()).steps.back().kind, StepKind::load);
+  }
+}
+
+TEST(Hybrid, lets_no_rank_of_the_last_bulk_tensor_start_on_a_packet_before_it_has_the_bulk) {
+  const Refit refit = hybrid_refit(2);
+  const Plan plan = std::get<Plan>(plan_striped(refit));
+  const Instance& last = plan.instances[1];
+  const Pattern& pattern = plan.pattern(last);
+  std::map<LocalRank, std::vector<std::uint32_t>> waits;
+  for (std::uint32_t s = 0; s < pattern.steps.size(); ++s) {
+    const Step& step = pattern.steps[s];
+    const bool is_wait = step.kind == StepKind::pack && step.region.volume() == 1;
+    if (is_wait) waits[step.source].push_back(s);
+  }
+  ASSERT_EQ(waits.size(), 4U);  // both sides
+  for (const auto& [rank, steps] : waits) {
+    ASSERT_EQ(steps.size(), plan.lanes.size());
+    for (std::uint32_t lane = 0; lane < steps.size(); ++lane) {
+      const Step& wait = pattern.steps[steps[lane]];
+      EXPECT_EQ(wait.lane, lane);
+      EXPECT_LT(plan.group_of(last, steps[lane]), plan.instances[2].group);
+      const auto begin = pattern.after.begin() + wait.after_begin,
+                 end = pattern.after.begin() + wait.after_end;
+      EXPECT_TRUE(lane == 0 || std::find(begin, end, steps[lane - 1]) != end);
+      EXPECT_GT(end - begin, lane);  // and what brings the tensor
+    }
+  }
+}
+
+TEST(Hybrid, has_streams_alone_where_all_tensors_are_bulk_and_packets_alone_where_none_is) {
+  Refit refit = hybrid_refit(2);
+  refit.tensors[1].tensor.role = Role::bulk;
+  EXPECT_EQ(std::get<Plan>(plan_striped(refit)).lanes.size(), 1U);
+  for (RefitEntry& entry : refit.tensors) entry.tensor.role = Role::misc;
+  const Plan packets = std::get<Plan>(plan_striped(refit));
+  EXPECT_TRUE(check(refit, packets).proven());
+  for (const Instance& instance : packets.instances) EXPECT_GE(instance.lane, LaneId{1});
+  refit.train_ranks = 0;  // bare tensors have no misc path
+  EXPECT_EQ(std::get<Plan>(plan_striped(refit)).lanes.size(), 1U);
 }
 
 }  // namespace
