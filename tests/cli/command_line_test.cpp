@@ -1,10 +1,12 @@
 // The program as its users run it: output, exit status, and one-line messages for bad input.
 
 #include <algorithm>
+#include <ostream>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.hpp"
+#include "tests/support/test_scale.hpp"
 
 namespace isthmus {
 namespace {
@@ -106,29 +108,38 @@ TEST_F(CommandLine, inventory_prints_patterns_tensors_and_precisions) {
 struct Shipped {
   std::string name, settings;
   std::string policies = "all";
+  std::string precision{};  // where not empty, the only one but at full scale
+
+  friend void PrintTo(const Shipped& shipped, std::ostream* out) { *out << shipped.name; }
 };
 
+class ShippedScenario : public ProgramTest, public ::testing::WithParamInterface<Shipped> {};
+
 // Sizes that keep blocks of 128 whole: DeepSeek's experts have 2048 rows, Qwen3-30B's 768, Qwen3-4B 9728. Of
-// the large models fewer layers and one simulated policy, for time.
-TEST_F(CommandLine, every_shipped_scenario_moves_in_every_precision) {
-  const std::vector<Shipped> scenarios{
-      {"deepseek-v3-h100", "--set model.layers=19 --set 'generate={gpus: 256, tp: 16}'", "balanced"},
-      {"qwen3-235b-h100", "--set model.layers=28 --set 'generate={gpus: 128, tp: 4}'", "balanced"},
-      {"qwen3-30b-a3b-h100", "--set 'generate={gpus: 16, tp: 2}'"},
-      {"qwen3-32b-h100", ""},
-      {"qwen3-32b-nvl72", ""},
-      {"qwen3-4b-h100", "--set 'generate={gpus: 8, tp: 4}'"}};
-  for (const Shipped& shipped : scenarios) {
-    for (const std::string precision : {"bf16", "fp8", "fp8-bf16-attention", "mxfp8"}) {
-      const std::string arguments =
-          fmt::format("{}/scenarios/{}.yaml {} --set model.dtype={}", project_folder().string(), shipped.name,
-                      shipped.settings, precision);
-      EXPECT_EQ(run("verify " + arguments).status, 0) << arguments;
-      EXPECT_EQ(run("bound " + arguments).status, 0) << arguments;
-      const ProgramResult result = run("simulate --json --policy " + shipped.policies + " " + arguments);
-      EXPECT_EQ(result.status, 0) << arguments << result.errors;
-      EXPECT_GT(nlohmann::json::parse(result.output)["target_live_bytes"], 0) << arguments;
-    }
+// the large models fewer layers, one simulated policy, and at normal scale one precision, for time.
+INSTANTIATE_TEST_SUITE_P(
+    CommandLine, ShippedScenario,
+    ::testing::Values(Shipped{"deepseek-v3-h100",
+                              "--set model.layers=19 --set 'generate={gpus: 256, tp: 16}'", "balanced",
+                              "fp8"},
+                      Shipped{"qwen3-235b-h100", "--set model.layers=28 --set 'generate={gpus: 128, tp: 4}'",
+                              "balanced", "mxfp8"},
+                      Shipped{"qwen3-30b-a3b-h100", "--set 'generate={gpus: 16, tp: 2}'"},
+                      Shipped{"qwen3-32b-h100", ""}, Shipped{"qwen3-32b-nvl72", ""},
+                      Shipped{"qwen3-4b-h100", "--set 'generate={gpus: 8, tp: 4}'"}));
+
+TEST_P(ShippedScenario, moves_in_every_precision) {
+  const Shipped& shipped = GetParam();
+  for (const std::string precision : {"bf16", "fp8", "fp8-bf16-attention", "mxfp8"}) {
+    if (!shipped.precision.empty() && precision != shipped.precision && !test::full_scale()) continue;
+    const std::string arguments =
+        fmt::format("{}/scenarios/{}.yaml {} --set model.dtype={}", project_folder().string(), shipped.name,
+                    shipped.settings, precision);
+    EXPECT_EQ(run("verify " + arguments).status, 0) << arguments;
+    EXPECT_EQ(run("bound " + arguments).status, 0) << arguments;
+    const ProgramResult result = run("simulate --json --policy " + shipped.policies + " " + arguments);
+    EXPECT_EQ(result.status, 0) << arguments << result.errors;
+    EXPECT_GT(nlohmann::json::parse(result.output)["target_live_bytes"], 0) << arguments;
   }
 }
 

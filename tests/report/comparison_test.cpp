@@ -83,7 +83,7 @@ std::vector<std::uint64_t> digests(const Refit& refit, const Calibration& calibr
   return found;
 }
 
-class SmallScenario : public testing::TestWithParam<const char*> {};
+class SmallScenario : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Predictions, SmallScenario,
                          testing::Values("qwen3-4b-h100", "qwen3-4b-h100-native-dp8-dp8",
                                          "qwen3-4b-h100-native-dp8-tp8", "qwen3-4b-h100-native-pp2dp4-tp4dp2",
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Predictions, SmallScenario,
 
 /// Plans and simulations share nothing: neither what ran before nor what runs beside moves a bit.
 TEST_P(SmallScenario, is_predicted_the_same_bit_by_bit_in_every_run_and_on_one_or_two_threads) {
-  const Scenario scenario = read_scenario(main_scenario.parent_path() / (std::string(GetParam()) + ".yaml"));
+  const Scenario scenario = read_scenario(main_scenario.parent_path() / (GetParam() + ".yaml"));
   const Calibration calibration = read_calibration(scenario.calibration, scenario.file.parent_path());
   const Refit refit = resolve(scenario);
   const std::vector<Policy> forwards(policies().begin(), policies().end());

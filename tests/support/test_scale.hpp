@@ -16,4 +16,7 @@ struct SeedRange {
 /// The seeds of one shard, where all shards together have `count` times the scale.
 SeedRange seeds_of_shard(std::uint64_t shard, std::uint64_t count);
 
+/// Whether ISTHMUS_TEST_SCALE asks for more than the gate does; tests without seeds leave nothing out then.
+bool full_scale();
+
 }  // namespace isthmus::test
