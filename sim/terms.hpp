@@ -18,9 +18,9 @@
 #include "model/calibration.hpp"
 #include "model/refit.hpp"
 #include "planner/operations.hpp"
+#include "planner/queues.hpp"
 #include "planner/timeline.hpp"
 #include "sim/flows.hpp"
-#include "sim/queues.hpp"
 #include "sim/routes.hpp"
 #include "sim/term.hpp"
 
