@@ -2,9 +2,8 @@
 // Strided copies as the kernels of a device do them, in plain functions that a host can test. A copy is a
 // number of units, the widest words (16 bytes at best) that its addresses, strides and runs are multiples of.
 // Unit u lies in run u / units_per_run; runs count in row-major order of the loops. Tiles of `tile_units`
-// units are numbered through all copies of a list and dealt out in chunks: block b of B takes chunks b, b + B,
-// b + 2 B, ... So all blocks write near each other: 132 blocks in 132 distant places of a peer's memory
-// reached 235 GB/s over NVLink where they reach 360 in one place (translations of addresses, it seems).
+// units are numbered through all copies of a list and dealt out in chunks: block b of B takes chunks b,
+// b + B, b + 2 B, ... So all blocks write near each other.
 // Invariant: a copy has fewer than 2^31 units, and at least one.
 
 #include <cstddef>
@@ -61,9 +60,9 @@ ISTHMUS_HOST_DEVICE constexpr std::uint32_t move_of_tile(const DeviceMove* moves
   return low;
 }
 
-/// Tiles in a chunk: 7 (224 KiB), fewer where blocks would have less than four chunks each. Odd, for blocks at
-/// distances of a power of two meet in few of the memory's channels: with chunks of 8 tiles an H200 copied
-/// 389 GB/s, with 7 and with long stretches about 1,600.
+/// Tiles in a chunk: 7 (224 KiB), fewer where blocks would have less than four chunks each. Odd, for blocks
+/// at distances of a power of two meet in few of the memory's channels: with chunks of 8 tiles an H200
+/// copied 389 GB/s, with 7 and with long stretches about 1,600.
 ISTHMUS_HOST_DEVICE constexpr std::uint32_t chunk_of_tiles(std::uint32_t tiles, std::uint32_t blocks) {
   const std::uint32_t share = tiles / (4 * blocks);
   return share >= 7 ? 7 : share < 1 ? 1 : (share - 1) / 2 * 2 + 1;
