@@ -65,7 +65,6 @@ std::vector<Backend> backends() {
   return {
       {"host", "threads and memory of this process",
        []() -> std::unique_ptr<Executor> { return std::make_unique<HostExecutor>(); }},
-      {"mpi", "ranks as processes", nullptr},
       {"nccl", "GPUs of this host, driven by one process", nccl_backend},
   };
 }

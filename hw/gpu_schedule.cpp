@@ -250,7 +250,7 @@ class ScheduleBuilder {
   /// Messages that continue each other on both sides become one: NCCL's rate grows with their size.
   std::vector<Message> merged(std::vector<Message> messages) const {
     std::sort(messages.begin(), messages.end(), [](const Message& a, const Message& b) {
-      return std::tie(a.from, a.to, a.source) < std::tie(b.from, b.to, b.source);
+      return std::tie(a.from, a.to, a.target) < std::tie(b.from, b.to, b.target);
     });
     std::vector<Message> result;
     for (const Message& next : messages) {

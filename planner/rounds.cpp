@@ -6,6 +6,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "model/error.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -185,6 +189,9 @@ class Ordering {
  public:
   Ordering(const std::vector<Transfer>& transfers, const std::vector<Feed>& feeds, const RoundsWanted& wanted)
       : transfers_(transfers), feeds_(feeds), lag_(wanted.lag), rounds_(transfers.size()) {
+    ISTHMUS_ASSERT(std::is_sorted(feeds.begin(), feeds.end(),
+                                  [](const Feed& a, const Feed& b) { return a.transfer < b.transfer; }),
+                   "{} feeds are not in the order of what they feed", feeds.size());
     for (const Transfer& transfer : transfers)
       senders_ = std::max(senders_, std::max(transfer.source, transfer.target) + 1);
     std::vector<Bytes> loads(std::size_t{2} * senders_);

@@ -29,7 +29,7 @@ struct Feed {
 
 /// How many rounds transfers without feeds are spread over, if bytes suffice for slots of `smallest`.
 struct RoundsWanted {
-  std::uint32_t rounds = 256;  // a power of two
+  std::uint32_t rounds = 256;  // a power of two, at most 2^30
   Bytes smallest{1};
   std::uint32_t lag = 1;
 };

@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint32_t move_threads = 512;
 constexpr std::uint32_t units_per_thread = DeviceMove::tile_units / move_threads;
 constexpr std::uint32_t code_threads = 256;
-/// A look at memory of the host takes about 1 us; a block moves this many tiles in some 100 us.
+/// A look at memory of the host takes about 1 us; a block moves this many tiles in about 1 ms.
 constexpr std::uint32_t tiles_per_look = 128;
 
 template <class Word>

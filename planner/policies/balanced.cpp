@@ -3,12 +3,13 @@
 // (rounds.hpp).
 //
 // Heads. A stage whose ports could send each byte to k* = bound x capacity / bytes domains within the lower
-// bound feeds all n domains if n <= k*, else 0.97 k* rounded down (3 % slack eases the order); chains of
-// domains do the rest. Order. Transfers between GPUs are spread over rounds (rounds.hpp); the round is the
-// group. With `window` rounds in flight ports stay busy although slots differ in size; what passes bytes on
-// follows `lag` = window rounds later, when they have arrived. So chains of depth d take d x window rounds to
-// fill and to drain, and get 512 (1 + d) rounds. NVLink passes of what a network round brought belong to the
-// round after it.
+// bound (rounded down) feeds all n domains if n <= k*, else 0.97 k*, rounded down again (slack eases the
+// order); chains of domains do the rest. Order. Transfers between GPUs are spread over rounds (rounds.hpp);
+// the round is the group. With `window` rounds in flight (`fan_window` over NVLink, and where a transfer feeds
+// several) ports stay busy although slots differ in size; what passes bytes on follows `window` rounds later,
+// when they have mostly arrived. So chains of depth d take d x window rounds to fill and to drain, and get
+// 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part. NVLink passes of what a network
+// round brought belong to the round after it.
 
 #include <algorithm>
 #include <array>
@@ -24,19 +25,18 @@
 #include "planner/policies/pattern_cache.hpp"
 #include "planner/policy.hpp"
 #include "planner/rounds.hpp"
-#include "planner/shards.hpp"
 
 namespace isthmus {
 namespace {
 
 constexpr std::uint32_t most_rotations = 8;
 constexpr std::uint32_t window = 16;            // rounds in flight
-constexpr std::uint32_t fan_window = 64;        // where one transfer feeds several in its lane, as bursts
+constexpr std::uint32_t fan_window = 128;       // where one transfer feeds several in its lane, as bursts
 constexpr std::uint32_t free_rounds = 256;      // where no transfer waits for others
 constexpr std::uint32_t rounds_of_depth = 512;  // times 1 + depth, where some do
-constexpr std::uint32_t most_rounds = 4096;
-constexpr std::uint32_t rounds_of_port = 64;                    // times the ports of the side that has more
-constexpr Bytes smallest_unit[] = {{4'000'000}, {16'000'000}};  // by lane: about 10 operations' fixed cost
+constexpr std::uint32_t nvlink_rounds = 2048, most_rounds = 4096;
+constexpr std::uint32_t rounds_of_port = 256;                   // times the ports of the side that has more
+constexpr Bytes smallest_unit[] = {{2'000'000}, {16'000'000}};  // by lane: about 10 operations' fixed cost
 constexpr Bytes largest_unit{512'000'000};
 
 /// Network bytes per second that the holders' domains of a stage can send; a domain that several stages share
@@ -158,14 +158,14 @@ class Planner {
       next += static_cast<std::uint32_t>(plan_.pattern(instance).steps.size());
     }
     plan_.schedule.assign(next, 0);
-    const std::uint32_t network_rounds = match_lane(network_lane, 0);
-    match_lane(nvlink_lane, network_rounds);
+    const std::uint32_t network_rounds = order_lane(network_lane, 0);
+    order_lane(nvlink_lane, network_rounds);
     if (network_rounds > 0) follow_feeds();
   }
 
-  /// Matches the steps of one lane. Of the NVLink lane, steps that wait for the network are left out when
+  /// Orders the steps of one lane. Of the NVLink lane, steps that wait for the network are left out when
   /// there are network rounds, and the rest is spread over them.
-  std::uint32_t match_lane(std::uint16_t lane, std::uint32_t network_rounds) {
+  std::uint32_t order_lane(std::uint16_t lane, std::uint32_t network_rounds) {
     std::vector<Transfer> transfers;
     std::vector<Feed> feeds;
     std::vector<std::uint32_t> slots;                                         // where a transfer's round goes
@@ -245,10 +245,13 @@ class Planner {
     const auto depth = static_cast<std::uint32_t>(std::ceil(deep / std::max(1.0, bytes)));
     rounds_[network_lane] =
         depth == 0 ? free_rounds : std::min(most_rounds, std::bit_ceil(rounds_of_depth * (1 + depth)));
-    rounds_[nvlink_lane] = 2 * rounds_of_depth;
+    rounds_[nvlink_lane] = nvlink_rounds;
     for (const std::uint16_t lane : {network_lane, nvlink_lane}) {
-      rounds_[lane] = std::min(rounds_[lane], most_useful_rounds());
       const Bytes per_port = fastest_port(lane) * bound_.time;
+      // Steps of a pair in one round are one message: rounds enough that none is much above the largest unit.
+      const auto least = std::bit_ceil(static_cast<std::uint32_t>(
+          1 + std::min<std::int64_t>(per_port.value / largest_unit.value, 1 << 20)));
+      rounds_[lane] = std::max(std::min(rounds_[lane], most_useful_rounds()), least);
       units_[lane] = std::clamp(Bytes{per_port.value / rounds_[lane]}, smallest_unit[lane], largest_unit);
     }
   }

@@ -7,7 +7,7 @@
 namespace isthmus {
 namespace {
 
-/// A domain's receivers of one cell; `fed` tells whether a holder sits in the domain.
+/// A domain's receivers of one cell, and the cell's holders that sit in the domain.
 struct EntryDomain {
   DomainId domain;
   std::vector<std::uint32_t> receivers;  // local target ranks
@@ -47,8 +47,8 @@ std::vector<EntryDomain> domains_of(const Refit& refit, const Cells& cells, cons
   return domains;
 }
 
-/// Cuts a box into `parts` boxes along one dimension: the outermost that they divide or cut into boxes that
-/// differ by less than a sixteenth, so that runs stay long and aligned; where there is none, the longest.
+/// Cuts a box into `parts` boxes along one dimension: the outermost that they divide or, but for the innermost,
+/// cut into boxes that differ by at most a sixteenth, so that runs stay long and aligned; else the longest.
 std::vector<Region> split(const Region& box, std::int64_t parts) {
   constexpr std::int64_t fine = 16;
   std::size_t along = 0;
@@ -61,11 +61,14 @@ std::vector<Region> split(const Region& box, std::int64_t parts) {
   }
   const std::int64_t extent = box.end[along] - box.begin[along];
   parts = std::min(parts, extent);
+  const auto cut = [&](std::int64_t n) {
+    return box.begin[along] + static_cast<std::int64_t>(Int128{extent} * n / parts);
+  };
   std::vector<Region> result;
   for (std::int64_t i = 0; i < parts; ++i) {
     Region part = box;
-    part.begin[along] = box.begin[along] + extent * i / parts;
-    part.end[along] = box.begin[along] + extent * (i + 1) / parts;
+    part.begin[along] = cut(i);
+    part.end[along] = cut(i + 1);
     result.push_back(part);
   }
   return result;

@@ -1,9 +1,10 @@
 #pragma once
 // The steps of one tensor under `balanced`. Every cell (bytes with one set of holders and one of receivers)
-// enters each NVLink domain of its receivers once, cut into as many parts as the domain has receivers; each
-// receiver passes its part on to the others over NVLink. At most `heads` domains are fed by the holders, the
-// others by a domain before them in a chain. A domain that has a holder is fed from inside. Load shares:
-// parts of one source shard go to its holders in turn; parts start at another receiver for each cell.
+// enters each NVLink domain of its receivers once, cut into equally many parts for each receiver (small cells
+// for fewer receivers); each receiver passes its parts on to the others over NVLink. At most `heads` domains
+// are fed by the holders, the others by a domain before them in a chain. A domain that has a holder is fed
+// from inside. Load shares: parts of one source shard go to its holders in turn; parts start at another
+// receiver for each cell.
 
 #include <vector>
 
@@ -21,7 +22,7 @@ struct BalancedSituation {
   Bytes unit{1};               // cells are cut into parts of at most half of it for each receiver
 };
 
-/// Pieces below this travel whole to one receiver of a domain: 1 MB, the size below which an operation's
+/// Receivers share a cell only where each gets at least this: 1 MB, the size below which an operation's
 /// fixed cost (4.5 us measured over NVLink) outweighs what splitting gains.
 inline constexpr Bytes smallest_part{1'000'000};
 

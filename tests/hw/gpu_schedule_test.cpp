@@ -164,6 +164,29 @@ TEST(GpuSchedule, of_a_broadcast_carries_each_byte_to_a_gpu_once) {
   EXPECT_TRUE(test::interpret(program, schedule, 7).right());
 }
 
+TEST(GpuSchedule, joins_messages_that_continue_each_other_on_both_sides) {
+  // Two tensors of 4 KiB lie one behind the other on both ranks, and go in one group.
+  std::vector<TensorSpec> tensors(2);
+  for (TensorSpec& tensor : tensors) {
+    tensor.name = &tensor == tensors.data() ? "a" : "b";
+    tensor.source = {{64, 32}, Dtype::bf16, contiguous_mesh({1}, {0}), {Placement{}}};
+    tensor.target = {{64, 32}, Dtype::bf16, contiguous_mesh({1}, {1}), {Placement{}}};
+  }
+  const Refit refit = test::make_refit({tensors, 2});
+  const std::optional<Plan> plan = plan_of(refit, "balanced");
+  ASSERT_TRUE(plan);
+  const Program program(refit, *plan);
+  ScheduleOptions options;
+  options.direct_bytes = 1;
+  const GpuSchedule joined = make_schedule(program, 2, options);
+  EXPECT_EQ(joined.messages.size(), 1U);
+  EXPECT_TRUE(test::interpret(program, joined, 5).right());
+  options.largest_message = 4096;  // no room for both
+  const GpuSchedule apart = make_schedule(program, 2, options);
+  EXPECT_EQ(apart.messages.size(), 2U);
+  EXPECT_TRUE(test::interpret(program, apart, 5).right());
+}
+
 TEST(GpuSchedule, keeps_what_is_large_and_contiguous_out_of_slots) {
   const Refit refit = hosted_refit(6);
   const std::optional<Plan> plan = plan_of(refit, "p2p");
