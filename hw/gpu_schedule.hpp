@@ -5,7 +5,8 @@
 // memory) or an exchange (one NCCL group: messages between GPUs). Batches (hw/batches.hpp) follow each other
 // lane by lane. What crosses between GPUs goes as a message straight from and to the arenas where it lies in
 // one piece on both sides and is large (messages that continue each other become one); else it is packed,
-// joined with all else between the same two GPUs, and unpacked. Puts are moves into the peer. Of copies that several ranks of one GPU get, one crosses.
+// joined with all else between the same two GPUs, and unpacked. Puts are moves into the peer. Of copies that
+// several ranks of one GPU get, one crosses.
 // Slots. Packed bytes pass through `slots` areas per lane stream, so packing, sending and unpacking overlap.
 // Invariants: `waits` name earlier launches; launches of one stream run in list order on each GPU; the list
 // order is the same for all GPUs, so exchanges pair up; a group has at most `most_messages` messages, none

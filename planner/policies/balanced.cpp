@@ -5,11 +5,11 @@
 // Heads. A stage whose ports could send each byte to k* = bound x capacity / bytes domains within the lower
 // bound (rounded down) feeds all n domains if n <= k*, else 0.97 k*, rounded down again (slack eases the
 // order); chains of domains do the rest. Order. Transfers between GPUs are spread over rounds (rounds.hpp);
-// the round is the group. With `window` rounds in flight (`fan_window` over NVLink, and where a transfer feeds
-// several) ports stay busy although slots differ in size; what passes bytes on follows `window` rounds later,
-// when they have mostly arrived. So chains of depth d take d x window rounds to fill and to drain, and get
-// 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part. NVLink passes of what a network
-// round brought belong to the round after it.
+// the round is the group. With `window` rounds in flight (`fan_window` over NVLink, and where a transfer
+// feeds several) ports stay busy although slots differ in size; what passes bytes on follows `window` rounds
+// later, when they have mostly arrived. So chains of depth d take d x window rounds to fill and to drain, and
+// get 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part. NVLink passes of what a
+// network round brought belong to the round after it.
 
 #include <algorithm>
 #include <array>

@@ -47,8 +47,9 @@ std::vector<EntryDomain> domains_of(const Refit& refit, const Cells& cells, cons
   return domains;
 }
 
-/// Cuts a box into `parts` boxes along one dimension: the outermost that they divide or, but for the innermost,
-/// cut into boxes that differ by at most a sixteenth, so that runs stay long and aligned; else the longest.
+/// Cuts a box into `parts` boxes along one dimension: the outermost that they divide or, but for the
+/// innermost, cut into boxes that differ by at most a sixteenth, so that runs stay long and aligned; else the
+/// longest.
 std::vector<Region> split(const Region& box, std::int64_t parts) {
   constexpr std::int64_t fine = 16;
   std::size_t along = 0;
