@@ -9,6 +9,7 @@
 #include "model/refit_scale.hpp"
 #include "planner/policy.hpp"
 #include "tests/support/project_files.hpp"
+#include "tests/support/test_scale.hpp"
 
 namespace isthmus::report {
 namespace {
@@ -40,7 +41,9 @@ TEST(Replay, of_the_cases_is_byte_exact_under_every_policy_that_serves_them) {
 TEST(Replay, of_deepseek_v3_made_small_is_byte_exact_on_all_its_ranks) {
   const Refit refit = small("deepseek-v3-h100", 1e-6);
   hw::HostExecutor executor;
-  const Replay result = replay(refit, {"p2p", "striped", "m2n-node-aware", "balanced"}, executor, {});
+  const std::vector<std::string> all{"p2p", "striped", "m2n-node-aware", "balanced"};
+  const std::vector<std::string> policies = test::sanitized() ? std::vector<std::string>{"balanced"} : all;
+  const Replay result = replay(refit, policies, executor, {});
   EXPECT_TRUE(result.byte_exact()) << replay_document(result, false);
   EXPECT_EQ(result.ranks, 512U);
 }

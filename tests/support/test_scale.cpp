@@ -21,6 +21,8 @@ SeedRange seeds_of_shard(std::uint64_t shard, std::uint64_t count) {
   return {first + cases * shard / shards, first + cases * (shard + 1) / shards};
 }
 
+bool sanitized() { return ISTHMUS_CASES_PERCENT < 100; }
+
 bool full_scale() { return number_in("ISTHMUS_TEST_SCALE", 1) > 1; }
 
 }  // namespace isthmus::test

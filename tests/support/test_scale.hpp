@@ -18,5 +18,7 @@ SeedRange seeds_of_shard(std::uint64_t shard, std::uint64_t count);
 
 /// Whether ISTHMUS_TEST_SCALE asks for more than the gate does; tests without seeds leave nothing out then.
 bool full_scale();
+/// Whether this is a build with sanitizers, where large single cases take minutes.
+bool sanitized();
 
 }  // namespace isthmus::test
