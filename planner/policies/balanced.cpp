@@ -240,7 +240,8 @@ class Planner {
       const std::uint32_t heads = heads_of(domains, reaches[to_size(entry.stage)]);
       const double own = static_cast<double>(refit_.geometries[entry.geometry].source.bytes().value);
       bytes += own;
-      deep += own * ((domains + heads - 1) / heads - 1);
+      const std::uint32_t passes = (domains + heads - 1) / heads - 1;  // from domain to domain
+      deep += own * passes;
     }
     const auto depth = static_cast<std::uint32_t>(std::ceil(deep / std::max(1.0, bytes)));
     rounds_[network_lane] =
