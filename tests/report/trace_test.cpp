@@ -12,6 +12,7 @@
 #include "hw/host.hpp"
 #include "planner/policy.hpp"
 #include "sim/simulation.hpp"
+#include "tests/support/policy_plans.hpp"
 #include "tests/support/project_files.hpp"
 #include "tests/support/refit_generator.hpp"
 
@@ -101,17 +102,8 @@ Refit random_refit() {
   return refit;
 }
 
-std::vector<Plan> plans_of(const Refit& refit) {
-  std::vector<Plan> plans;
-  for (const Policy& policy : policies()) {
-    PlanResult result = policy.make(refit);
-    if (Plan* plan = std::get_if<Plan>(&result)) plans.push_back(std::move(*plan));
-  }
-  return plans;
-}
-
 /// Of one policy that serves the layout.
-Plan plan_of(const Refit& refit) { return *rc::gen::elementOf(plans_of(refit)); }
+Plan plan_of(const Refit& refit) { return *rc::gen::elementOf(test::plans_of(refit)); }
 
 WrittenTrace predicted(const Refit& refit, const Plan& plan, std::size_t limit) {
   return collect([&](const TraceSink& sink) { return trace_prediction(refit, plan, h100(), limit, sink); });
@@ -212,7 +204,7 @@ RC_GTEST_PROP(Trace, is_equal_for_equal_runs, ()) {
 
 TEST(Trace, of_a_measured_run_has_the_same_form) {
   const Refit refit = resolve(read_scenario(project_folder() / "scenarios/cases/uneven-ceil.yaml"));
-  for (const Plan& plan : plans_of(refit)) {
+  for (const Plan& plan : test::plans_of(refit)) {
     const hw::Program program(refit, plan);
     const hw::Measurement measurement = hw::HostExecutor().run(program, {});
     const WrittenTrace written = collect(

@@ -5,6 +5,7 @@
 
 #include "planner/certified_bound.hpp"
 #include "planner/policy.hpp"
+#include "tests/support/policy_plans.hpp"
 #include "tests/support/project_files.hpp"
 #include "tests/support/refit_generator.hpp"
 #include "tests/support/sparse_refit.hpp"
@@ -38,20 +39,10 @@ Refit random_refit(Fabric fabric) {
   return refit;
 }
 
-/// Of all policies that serve the layout.
-std::vector<Plan> plans_of(const Refit& refit) {
-  std::vector<Plan> plans;
-  for (const Policy& policy : policies()) {
-    PlanResult result = policy.make(refit);
-    if (Plan* plan = std::get_if<Plan>(&result)) plans.push_back(std::move(*plan));
-  }
-  return plans;
-}
-
 RC_GTEST_PROP(Simulation, never_beats_the_lower_bound, ()) {
   const Refit refit = random_refit(Fabric({"dgx-h100", 32, std::nullopt, std::nullopt}));
   const LowerBound bound = lower_bound(refit);
-  for (const Plan& plan : plans_of(refit)) {
+  for (const Plan& plan : test::plans_of(refit)) {
     const Operations operations = expand(refit, plan);
     RC_ASSERT(simulate(refit, operations, wire_only()).time >= bound.any_route);
     RC_ASSERT(simulate(refit, operations, full_calibration()).time >= bound.time);
@@ -64,7 +55,7 @@ RC_GTEST_PROP(Simulation, never_beats_the_lower_bound_whatever_the_layout_and_th
   const auto rate = *rc::gen::element<std::int64_t>(10, 50, 450);
   refit.fabric = Fabric({"dgx-h100", 8, std::nullopt, Bandwidth{rate * 1'000'000'000}});
   const LowerBound bound = lower_bound(refit);
-  for (const Plan& plan : plans_of(refit)) {
+  for (const Plan& plan : test::plans_of(refit)) {
     const Operations operations = expand(refit, plan);
     RC_ASSERT(simulate(refit, operations, wire_only()).time >= bound.time);
   }
@@ -74,7 +65,7 @@ RC_GTEST_PROP(Simulation, never_beats_a_verified_bound_with_the_linear_program, 
   const Refit refit = test::sparse_refit(test::sparse_tensors(*rc::gen::inRange<std::uint64_t>(0, 100'000)));
   const CertifiedBound certified = certified_bound(refit);
   RC_ASSERT(certified.verified() && certified.program_solved);
-  for (const Plan& plan : plans_of(refit)) {
+  for (const Plan& plan : test::plans_of(refit)) {
     const Operations operations = expand(refit, plan);
     RC_ASSERT(simulate(refit, operations, wire_only()).time >= certified.bound.time);
   }
@@ -82,7 +73,7 @@ RC_GTEST_PROP(Simulation, never_beats_a_verified_bound_with_the_linear_program, 
 
 RC_GTEST_PROP(Simulation, gives_the_same_digest_twice_and_parts_that_sum_to_the_time, ()) {
   const Refit refit = random_refit(Fabric({"dgx-h100", 32, std::nullopt, std::nullopt}));
-  for (const Plan& plan : plans_of(refit)) {
+  for (const Plan& plan : test::plans_of(refit)) {
     const Operations operations = expand(refit, plan);
     const Prediction once = simulate(refit, operations, full_calibration());
     const Prediction again = simulate(refit, operations, full_calibration());
@@ -93,7 +84,7 @@ RC_GTEST_PROP(Simulation, gives_the_same_digest_twice_and_parts_that_sum_to_the_
 
 RC_GTEST_PROP(Simulation, starts_no_operation_before_its_cause_ended, ()) {
   const Refit refit = random_refit(Fabric({"dgx-h100", 32, std::nullopt, std::nullopt}));
-  for (const Plan& plan : plans_of(refit)) {
+  for (const Plan& plan : test::plans_of(refit)) {
     const Operations operations = expand(refit, plan);
     const Timeline timeline = simulate(refit, operations, full_calibration()).timeline;
     for (const Span& span : timeline.spans) {
