@@ -28,13 +28,17 @@ class Communicators {
   Communicators& operator=(const Communicators&) = delete;
 
   void open(std::uint32_t gpus, std::uint32_t sets);
+  /// Whether these do for so many sets over so many GPUs.
+  bool serves(std::uint32_t gpus, std::uint32_t sets) const {
+    return !aborted_ && gpus_ == gpus && sets_ >= sets && !list_.empty();
+  }
   /// A message of one byte from every GPU to every other, over every set; returns how long that took.
   std::chrono::nanoseconds connect();
 
   ncclComm_t get(std::uint32_t set, std::uint32_t gpu) const { return list_[set * gpus_ + gpu]; }
   /// Returns once no communicator of the set has work in progress on the host. Raises SystemError on failure.
   void settle(std::uint32_t set) const;
-  /// Destroys them; nothing may be in flight.
+  /// Destroys them; nothing may be in flight. After abort() there is nothing left to do.
   void close();
   /// From any thread: everything that waits on a communicator gives up.
   void abort();

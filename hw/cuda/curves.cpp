@@ -215,6 +215,7 @@ class CurveBench {
     for (const std::int64_t row :
          {std::int64_t{0}, std::int64_t{64}, std::int64_t{256}, kib, 4 * kib, 14 * kib})
       kernel_point("strided-copy", 1024, mib, row, blocks, gpu);
+    for (const std::int64_t odd : {2, 4, 8}) kernel_point("strided-copy", 1024, mib, kib + odd, blocks, gpu);
     kernel_point("strided-copy", 4096, 64 * kib, 256, blocks, gpu);
   }
 

@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint32_t move_threads = 512;
 constexpr std::uint32_t units_per_thread = DeviceMove::tile_units / move_threads;
 constexpr std::uint32_t code_threads = 256;
-/// A look at memory of the host takes about 1 us; a block moves this many tiles in about 1 ms.
+/// A block moves this many tiles in about 1 ms.
 constexpr std::uint32_t tiles_per_look = 128;
 
 template <class Word>
@@ -50,9 +50,12 @@ __global__ void __launch_bounds__(move_threads, 2)
     const std::uint32_t end = begin + chunk < tiles ? begin + chunk : tiles;
     piece += move_of_tile(moves + piece, count - piece, begin);
     for (std::uint32_t tile = begin; tile < end; ++tile, ++done) {
-      if (done % tiles_per_look == tiles_per_look - 1 && *abort != 0) return;
+      // Memory of the host answers slowly, and a warp at a time: one thread of a block asks, while all copy.
+      const bool look = done % tiles_per_look == tiles_per_look - 1;
+      const std::uint32_t stop = look && threadIdx.x == 0 ? *abort : 0;
       while (piece + 1 < count && moves[piece + 1].first_tile <= tile) ++piece;
       copy_tile_of(moves[piece], (tile - moves[piece].first_tile) * DeviceMove::tile_units);
+      if (look && __syncthreads_or(static_cast<int>(stop)) != 0) return;
     }
   }
 }

@@ -1,14 +1,20 @@
 #include "hw/cuda/nccl.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
+#include "hw/cuda/communicators.hpp"
 #include "hw/cuda/gpus.hpp"
 #include "hw/cuda/session.hpp"
+#include "hw/cuda/watchdog.hpp"
 #include "hw/gpu_timeline.hpp"
+#include "model/error.hpp"
 
 namespace isthmus::hw {
 namespace {
+
+constexpr std::chrono::seconds close_deadline{30};
 
 void note_sizes(const Program& program, const GpuSchedule& schedule, Measurement& measurement) {
   measurement.moved = {schedule.crossing_bytes};
@@ -21,6 +27,29 @@ void note_sizes(const Program& program, const GpuSchedule& schedule, Measurement
 
 }  // namespace
 
+NcclExecutor::NcclExecutor(const NcclSettings& settings)
+    : settings_(settings), communicators_(std::make_unique<Communicators>()) {}
+
+NcclExecutor::~NcclExecutor() {
+  try {
+    close();
+  } catch (const SystemError&) {  // all results are there; what is left, the end of the process gives back
+  }
+}
+
+void NcclExecutor::close() {
+  Watchdog watchdog(close_deadline);
+  watchdog.set_stop([this] { communicators_->abort(); });
+  watchdog.progress("give-back of NCCL communicators");
+  try {
+    communicators_->close();
+  } catch (...) {
+    watchdog.set_stop({});
+    throw;
+  }
+  watchdog.set_stop({});
+}
+
 Measurement NcclExecutor::run(const Program& program, const RunOptions& options) {
   Measurement measurement;
   const std::uint32_t gpus = settings_.gpus == 0 ? visible_gpus() : std::min(settings_.gpus, visible_gpus());
@@ -30,7 +59,12 @@ Measurement NcclExecutor::run(const Program& program, const RunOptions& options)
   note_sizes(program, schedule, measurement);
   const std::uint32_t passes = Codes(program).passes();
   measurement.passes_needed = passes;
-  GpuSession session(program, schedule, std::chrono::nanoseconds(options.deadline.value / 1000));
+  if (!communicators_->serves(gpus, schedule.lane_streams)) {
+    close();
+    communicators_ = std::make_unique<Communicators>();
+  }
+  GpuSession session(program, schedule, std::chrono::nanoseconds(options.deadline.value / 1000),
+                     *communicators_);
   const std::uint32_t runs = run_count(options, passes);
   for (std::uint32_t r = 0; r < runs; ++r) {
     const std::uint32_t pass = r % passes;

@@ -5,8 +5,10 @@
 // one message per GPU, then copies within it; inside one GPU nothing is sent.
 // Each launch has an event per GPU; times are those of the events after the one that began the run.
 // Every byte of every target shard is compared on the device.
+// Communicators outlive a run: opening them takes seconds, and the next program wants the same.
 
 #include <cstdint>
+#include <memory>
 
 #include "hw/executor.hpp"
 #include "hw/gpu_schedule.hpp"
@@ -18,13 +20,23 @@ struct NcclSettings {
   ScheduleOptions schedule{};
 };
 
+class Communicators;
+
 class NcclExecutor : public Executor {
  public:
-  explicit NcclExecutor(const NcclSettings& settings = {}) : settings_(settings) {}
+  explicit NcclExecutor(const NcclSettings& settings = {});
+  ~NcclExecutor() override;
+  NcclExecutor(const NcclExecutor&) = delete;
+  NcclExecutor& operator=(const NcclExecutor&) = delete;
+
   Measurement run(const Program& program, const RunOptions& options) override;
 
  private:
+  /// Gives the communicators back while a watchdog looks on.
+  void close();
+
   NcclSettings settings_;
+  std::unique_ptr<Communicators> communicators_;
 };
 
 }  // namespace isthmus::hw

@@ -29,11 +29,13 @@ void upload(Value* target, const std::vector<Value>& values, cudaStream_t stream
 
 }  // namespace
 
-GpuSession::GpuSession(const Program& program, const GpuSchedule& schedule, std::chrono::nanoseconds deadline)
+GpuSession::GpuSession(const Program& program, const GpuSchedule& schedule, std::chrono::nanoseconds deadline,
+                       Communicators& communicators)
     : program_(program),
       schedule_(schedule),
       codes_(program),
       watchdog_(set_up_deadline),
+      communicators_(communicators),
       operation_of_launch_(operations_of_launches(schedule)) {
   try {
     set_up();
@@ -73,7 +75,7 @@ void GpuSession::set_up() {
     gpu.shards = device_array<DeviceShard>(gpu.index, shards);
     gpu.verdict = device_array<DeviceVerdict>(gpu.index, 1);
   }
-  if (!schedule_.messages.empty()) {
+  if (!schedule_.messages.empty() && !communicators_.serves(schedule_.folding.gpus, schedule_.lane_streams)) {
     watchdog_.progress("set-up of NCCL communicators");
     communicators_.open(schedule_.folding.gpus, schedule_.lane_streams);
     watchdog_.progress("first messages of NCCL communicators");
@@ -309,7 +311,6 @@ void GpuSession::judge(std::uint32_t pass, std::size_t most_mismatches, Measurem
 
 void GpuSession::close() {
   wait_for_all("give-back");
-  communicators_.close();
   clean_ = true;
 }
 

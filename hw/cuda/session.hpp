@@ -21,7 +21,9 @@ namespace isthmus::hw {
 
 class GpuSession {
  public:
-  GpuSession(const Program& program, const GpuSchedule& schedule, std::chrono::nanoseconds deadline);
+  /// Opens the communicators where they do not serve yet; after a failure they are aborted.
+  GpuSession(const Program& program, const GpuSchedule& schedule, std::chrono::nanoseconds deadline,
+             Communicators& communicators);
   ~GpuSession();
   GpuSession(const GpuSession&) = delete;
   GpuSession& operator=(const GpuSession&) = delete;
@@ -75,7 +77,7 @@ class GpuSession {
   Watchdog watchdog_;
   SharedWord abort_;
   std::vector<Gpu> gpus_;
-  Communicators communicators_;
+  Communicators& communicators_;
   std::vector<std::uint32_t> operation_of_launch_;
   bool clean_ = false;
 };
