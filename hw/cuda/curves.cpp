@@ -191,7 +191,8 @@ class CurveBench {
         "cudaMemcpy of moves");
     point({path, pieces, {rows * run}, {row}, blocks}, [&] {
       use_gpu(from.index);
-      launch_moves(from.moves.get(), pieces, tiles, blocks, abort_.get(), from.stream.get());
+      launch_moves(from.moves.get(), pieces, tiles, {blocks, to.index != from.index}, abort_.get(),
+                   from.stream.get());
     });
   }
 

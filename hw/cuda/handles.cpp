@@ -41,10 +41,13 @@ void StreamDestroy::operator()(cudaStream_t stream) const {
   if (cudaSetDevice(gpu) == cudaSuccess) static_cast<void>(cudaStreamDestroy(stream));
 }
 
-Stream make_stream(int gpu) {
+Stream make_stream(int gpu, bool first) {
   use_gpu(gpu);
+  int lowest = 0, highest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, first ? highest : lowest),
+        "cudaStreamCreateWithPriority");
   return {stream, StreamDestroy{gpu}};
 }
 

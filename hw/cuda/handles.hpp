@@ -41,7 +41,8 @@ struct StreamDestroy {
 };
 using Stream = std::unique_ptr<CUstream_st, StreamDestroy>;
 /// A stream that does not wait for the default stream.
-Stream make_stream(int gpu);
+/// `first`: blocks of its kernels start before those of other streams.
+Stream make_stream(int gpu, bool first = false);
 
 struct EventDestroy {
   int gpu = 0;

@@ -1,5 +1,7 @@
 #include "hw/cuda/kernels.hpp"
 
+#include <algorithm>
+
 #include "hw/cuda/check.hpp"
 
 namespace isthmus::hw {
@@ -41,16 +43,15 @@ __device__ void copy_tile_of(const DeviceMove& move, std::uint32_t first) {
 }
 
 __global__ void __launch_bounds__(move_threads, 2)
-    move_kernel(const DeviceMove* moves, std::uint32_t count, std::uint32_t tiles,
+    move_kernel(const DeviceMove* moves, std::uint32_t count, std::uint32_t tiles, std::uint32_t chunk,
                 const volatile std::uint32_t* abort) {
-  const std::uint32_t chunk = chunk_of_tiles(tiles, gridDim.x);
   std::uint32_t piece = 0;
   std::uint32_t done = 0;
   for (std::uint32_t begin = blockIdx.x * chunk; begin < tiles; begin += gridDim.x * chunk) {
     const std::uint32_t end = begin + chunk < tiles ? begin + chunk : tiles;
     piece += move_of_tile(moves + piece, count - piece, begin);
     for (std::uint32_t tile = begin; tile < end; ++tile, ++done) {
-      // Memory of the host answers slowly, and a warp at a time: one thread of a block asks, while all copy.
+      // Memory of the host answers in 2 us, one warp after the other: one thread of a block asks, while all copy.
       const bool look = done % tiles_per_look == tiles_per_look - 1;
       const std::uint32_t stop = look && threadIdx.x == 0 ? *abort : 0;
       while (piece + 1 < count && moves[piece + 1].first_tile <= tile) ++piece;
@@ -125,11 +126,13 @@ void load_kernels() {
   check(cudaFuncGetAttributes(&attributes, compare_kernel), "cudaFuncGetAttributes");
 }
 
-void launch_moves(const DeviceMove* moves, std::uint32_t count, std::uint32_t tiles, std::uint32_t blocks,
+void launch_moves(const DeviceMove* moves, std::uint32_t count, std::uint32_t tiles, MoveBlocks blocks,
                   const std::uint32_t* abort, cudaStream_t stream) {
   if (tiles == 0) return;
-  const std::uint32_t grid = tiles < blocks ? tiles : blocks;
-  move_kernel<<<grid, move_threads, 0, stream>>>(moves, count, tiles, abort);
+  const std::uint32_t chunk = chunk_of_tiles(tiles, blocks.count);
+  const std::uint32_t chunks = (tiles + chunk - 1) / chunk;
+  const std::uint32_t grid = blocks.stay ? std::min(blocks.count, chunks) : chunks;
+  move_kernel<<<grid, move_threads, 0, stream>>>(moves, count, tiles, chunk, abort);
   check(cudaGetLastError(), "launch of move_kernel");
 }
 

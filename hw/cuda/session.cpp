@@ -91,7 +91,10 @@ void GpuSession::open(Gpu& gpu) {
   load_kernels();
   const std::int64_t bytes = schedule_.arena_bytes[static_cast<std::size_t>(gpu.index)];
   gpu.arena = device_array<std::byte>(gpu.index, static_cast<std::size_t>(bytes));
-  for (std::uint32_t s = 0; s < schedule_.streams(); ++s) gpu.streams.push_back(make_stream(gpu.index));
+  for (std::uint32_t s = 0; s < schedule_.streams(); ++s) {
+    const bool exchanges = s % GpuSchedule::streams_per_lane == GpuSchedule::exchange_stream;
+    gpu.streams.push_back(make_stream(gpu.index, exchanges));
+  }
   for (std::size_t l = 0; l < schedule_.launches.size(); ++l) gpu.done.push_back(make_event(gpu.index));
   gpu.start = make_event(gpu.index);
 }
@@ -245,15 +248,15 @@ void GpuSession::issue_exchange(const Launch& launch) {
   communicators_.settle(set);
 }
 
-/// Copies within a GPU fill it; what goes over a link needs a block per multiprocessor (measured on H200:
-/// 132 blocks of 512 threads reach the rate of the NVLinks, 32 do not), and packing leaves room for NCCL.
-std::uint32_t GpuSession::block_budget(const Gpu& gpu, std::size_t launch) const {
+/// What goes over a link needs a block per multiprocessor (measured on H200: 132 blocks of 512 threads reach
+/// the rate of the NVLinks, 32 do not). Copies within a GPU fill it, but let NCCL's kernels in.
+MoveBlocks GpuSession::block_budget(const Gpu& gpu, std::size_t launch) const {
   const auto g = static_cast<std::uint32_t>(gpu.index);
   const auto multiprocessors = static_cast<std::uint32_t>(gpu.multiprocessors);
   for (const GpuMove& move : schedule_.moves_of(g, launch)) {
-    if (move.target_gpu != g) return multiprocessors;
+    if (move.target_gpu != g) return {multiprocessors, true};
   }
-  return multiprocessors * 2;
+  return {multiprocessors * 2, false};
 }
 
 void GpuSession::wait_for(const Gpu& gpu, cudaEvent_t event) {

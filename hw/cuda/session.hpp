@@ -68,7 +68,7 @@ class GpuSession {
   void issue_waits(std::size_t launch, const Gpu& gpu) const;
   void issue_exchange(const Launch& launch);
   std::string describe(std::size_t launch) const;
-  std::uint32_t block_budget(const Gpu& gpu, std::size_t launch) const;
+  MoveBlocks block_budget(const Gpu& gpu, std::size_t launch) const;
   [[noreturn]] void fail(const std::string& message) const;
 
   const Program& program_;
