@@ -42,11 +42,6 @@ if(ISTHMUS_FUZZ)
   add_link_options(-fsanitize=float-cast-overflow)
 endif()
 
-if(ISTHMUS_TIDY)
-  find_program(ISTHMUS_CLANG_TIDY NAMES clang-tidy REQUIRED)
-  set(CMAKE_CXX_CLANG_TIDY "${ISTHMUS_CLANG_TIDY}" --quiet)
-endif()
-
 find_program(ISTHMUS_CCACHE ccache)
 mark_as_advanced(ISTHMUS_CCACHE)
 if(ISTHMUS_CCACHE)
