@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# clang-tidy over sources, with the flags that preset clang has for them. A source whose text after preprocessing was
+# found clean before, by the same clang-tidy with the same checks, is not looked at again: that takes a tenth of the time.
+#
+#   cmake/tidy.sh            all sources of the modules, on all cores
+#   cmake/tidy.sh FILE...    these
+set -uo pipefail
+root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
+commands=$root/build/clang/compile_commands.json
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/isthmus/tidy
+
+# command_of FILE: its line of the compilation database, ready for the shell.
+command_of() {
+  awk -v wanted="\"$1\"" '/^ *"command": /{ command = $0 } /^ *"file": / && index($0, wanted) { print command }' \
+    "$commands" | sed 's/^ *"command": "\(.*\)",$/\1/; s/\\"/"/g; s/\\\\/\\/g'
+}
+
+# key_of FILE: of what clang-tidy sees, comments included, for they can silence it.
+key_of() {
+  local command; command=$(command_of "$1")
+  command="${command% -o *} -w -E -P -CC $1"
+  { (cd "$root/build/clang" && eval "${command#*ccache }") && cat "$root/.clang-tidy" && clang-tidy --version; } |
+    sha256sum | cut -d ' ' -f 1
+}
+
+look_at() {
+  local key; key=$(key_of "$1") || return 1
+  [ -e "$cache/$key" ] && return 0
+  clang-tidy -p "$root/build/clang" --quiet "$1" 2> >(grep -v ' warnings\{0,1\} generated' >&2) && touch "$cache/$key"
+}
+
+mkdir -p "$cache" || exit 3
+if [ $# -gt 0 ]; then
+  status=0
+  for file in "$@"; do look_at "$(readlink -f "$file")" || status=1; done
+  exit $status
+fi
+find "$cache" -mtime +30 -delete
+sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$commands" | grep -E "^$root/(model|planner|sim|report|hw|cli)/" |
+  xargs -P "$(nproc)" -n 4 "$root/cmake/tidy.sh"
