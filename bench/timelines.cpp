@@ -69,8 +69,9 @@ void print(const Refit& refit, const Policy& policy, const Calibration& calibrat
                constants.name, prediction.timeline.digest(), seconds(prediction.time), prediction.bulk.value,
                prediction.peak_staging.value, seconds(prediction.time), seconds(prediction.bulk),
                seconds(prediction.misc));
-    fmt::print(" | {} operations: plan {:.3f} expand {:.3f} prepare {:.3f} run {:.3f} s, {:.2f} GB\n",
-               operations.list.size(), planned, expanded, prepared, ran, peak_gigabytes());
+    fmt::print(
+        " | {} operations, {} parts: plan {:.3f} expand {:.3f} prepare {:.3f} run {:.3f} s, {:.2f} GB\n",
+        operations.list.size(), prediction.parts, planned, expanded, prepared, ran, peak_gigabytes());
     std::fflush(stdout);
     if (!options.times.is_open()) continue;
     for (const Span& span : prediction.timeline.spans) {
