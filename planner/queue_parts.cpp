@@ -97,11 +97,16 @@ std::vector<std::uint64_t> QueuePlan::surroundings(const std::vector<std::uint64
 
 std::uint32_t QueuePlan::held_by(std::uint32_t operation, std::uint32_t part,
                                  std::span<const std::uint32_t> part_of) const {
-  for (std::uint32_t s = first_slot_[operation]; s < first_slot_[operation + 1]; ++s) {
-    const Queue& queue = queues_[slots_[slots_of_[s]].queue];
-    const std::uint32_t at = slots_of_[s] - queue.first;
-    for (std::uint32_t back = queue.window; back <= at; ++back) {
-      const Slot& slot = slots_[queue.first + at - back];
+  // Mostly it stands just before the window, in one of the queues.
+  bool more = true;
+  for (std::uint32_t further = 0; more; ++further) {
+    more = false;
+    for (std::uint32_t s = first_slot_[operation]; s < first_slot_[operation + 1]; ++s) {
+      const Queue& queue = queues_[slots_[slots_of_[s]].queue];
+      const std::uint32_t at = slots_of_[s] - queue.first;
+      if (at < queue.window || at - queue.window < further) continue;
+      more = true;
+      const Slot& slot = slots_[queue.first + at - queue.window - further];
       for (std::uint32_t m = slot.first; m < slot.first + slot.count; ++m) {
         if (part_of[members_[m]] == part) return members_[m];
       }

@@ -26,15 +26,15 @@ class Numbering {
   explicit Numbering(const std::vector<std::uint64_t>& colours) : numbers_(colours.size()) {
     std::size_t size = 64;
     while (size < 2 * colours.size()) size *= 2;
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> known(size, {0, unset});
-    for (std::size_t i = 0; i < colours.size(); ++i) {
+    std::vector<std::uint32_t> known(size, unset);
+    for (std::uint32_t i = 0; i < colours.size(); ++i) {
       std::size_t at = colours[i] & (size - 1);
-      while (known[at].second != unset && known[at].first != colours[i]) at = (at + 1) & (size - 1);
-      if (known[at].second == unset) {
-        known[at] = {colours[i], static_cast<std::uint32_t>(first_.size())};
-        first_.push_back(static_cast<std::uint32_t>(i));
+      while (known[at] != unset && colours[first_[known[at]]] != colours[i]) at = (at + 1) & (size - 1);
+      if (known[at] == unset) {
+        known[at] = static_cast<std::uint32_t>(first_.size());
+        first_.push_back(i);
       }
-      numbers_[i] = known[at].second;
+      numbers_[i] = known[at];
     }
   }
 

@@ -6,9 +6,10 @@
 //   classes     equal loads on resources of each colour; equally many operations of each colour
 //   resources   equal capacities; equal loads by classes of each colour
 // Such a partition is equitable: max-min rates, rounded as sim/levels.hpp rounds them, are equal over each
-// part. So one member with the loads of all of them runs exactly as each of them would, to the picosecond.
-// Parts of operations are found once, with every term of the cost model at work; each calibration then colours
-// its classes and resources, and refuses parts whose members it tells apart. Colours are hashes of 64 bits.
+// part. One member with the loads of all of them runs exactly as each of them would, to the picosecond.
+// Parts of operations are found once, with every term of the cost model at work; each calibration then
+// colours its classes and resources, and refuses parts whose members it tells apart. Colours are hashes of 64
+// bits.
 
 #include <cstdint>
 #include <optional>

@@ -83,13 +83,13 @@ class QuotientShards : public testing::TestWithParam<std::uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Quotient, QuotientShards, testing::Range(std::uint64_t{0}, isthmus::test::shards));
 
 TEST_P(QuotientShards, give_each_operation_and_resource_the_times_of_the_full_run) {
-  const auto [begin, end] = isthmus::test::seeds_of_shard(GetParam(), 960);
+  const auto [begin, end] = isthmus::test::seeds_of_shard(GetParam(), 480);
   QuotientCount count;
   for (std::uint64_t seed = begin; seed < end; ++seed) {
     compare(quotient_refit(seed), seed, count);
     if (HasFatalFailure()) return;
   }
-  if (end - begin < 30) return;  // too few to count
+  if (end - begin < 20) return;  // too few to count
   EXPECT_GE(10 * count.smaller, 3 * count.runs) << "too few cases have symmetry";
 }
 
