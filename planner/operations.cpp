@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <tuple>
-#include <unordered_map>
 
 #include "planner/policy.hpp"
 
@@ -15,34 +13,102 @@ constexpr std::uint32_t unset = 0xFFFFFFFF;
 
 /// What steps of one lane and group must share to travel as one operation.
 struct JoinKey {
-  std::uint64_t where;  // lane and group
-  std::uint64_t ranks;  // source and target
-  std::uint64_t what;   // kind, buffers, member list
+  std::uint64_t where = 0;  // lane and group
+  std::uint64_t ranks = 0;  // source and target
+  std::uint64_t what = 0;   // kind, buffers, member list
   friend bool operator==(const JoinKey&, const JoinKey&) = default;
+
+  std::uint64_t hash() const {
+    std::uint64_t hash = where * 0x9E3779B97F4A7C15ULL;
+    hash = (hash ^ (hash >> 32U) ^ ranks) * 0xBF58476D1CE4E5B9ULL;
+    hash = (hash ^ (hash >> 29U) ^ what) * 0x94D049BB133111EBULL;
+    return hash ^ (hash >> 31U);
+  }
 };
 
-struct JoinHash {
-  std::size_t operator()(const JoinKey& key) const noexcept {
-    std::uint64_t hash = key.where * 0x9E3779B97F4A7C15ULL;
-    hash = (hash ^ (hash >> 32U) ^ key.ranks) * 0xBF58476D1CE4E5B9ULL;
-    hash = (hash ^ (hash >> 29U) ^ key.what) * 0x94D049BB133111EBULL;
-    return static_cast<std::size_t>(hash ^ (hash >> 31U));
+/// Operation numbers by key, in one piece of memory: a whole refit looks up tens of millions of steps.
+class JoinTable {
+ public:
+  /// The operation known by the key; `next`, which it then is, where there was none.
+  std::uint32_t find_or_add(const JoinKey& key, std::uint32_t next) {
+    if (2 * (used_ + 1) > entries_.size()) grow();
+    Entry& entry = find(key);
+    if (entry.operation != unset) return entry.operation;
+    ++used_;
+    entry = {key, next};
+    return next;
   }
+
+ private:
+  struct Entry {
+    JoinKey key;
+    std::uint32_t operation = unset;
+  };
+
+  Entry& find(const JoinKey& key) {
+    std::size_t at = key.hash() & (entries_.size() - 1);
+    while (entries_[at].operation != unset && !(entries_[at].key == key)) {
+      at = (at + 1) & (entries_.size() - 1);
+    }
+    return entries_[at];
+  }
+
+  void grow() {
+    std::vector<Entry> before(std::max<std::size_t>(1024, 2 * entries_.size()));
+    before.swap(entries_);
+    for (const Entry& entry : before) {
+      if (entry.operation != unset) find(entry.key) = entry;
+    }
+  }
+
+  std::vector<Entry> entries_;  // a power of two of them
+  std::size_t used_ = 0;
+};
+
+/// Who waits for whom, each pair once however many steps say so.
+class Dependencies {
+ public:
+  void add(std::uint32_t operation, std::uint32_t before) {
+    if (operation >= latest_.size()) latest_.resize(std::size_t{operation} + 1, unset);
+    std::uint32_t edge = latest_[operation];
+    for (std::size_t looks = 0; edge != unset && looks < 8; ++looks, edge = edges_[edge].earlier) {
+      if (edges_[edge].before == before) return;  // joined steps repeat what the first of them waited for
+    }
+    edges_.push_back({before, latest_[operation]});
+    latest_[operation] = static_cast<std::uint32_t>(edges_.size() - 1);
+  }
+
+  /// Appends those of an operation, ascending.
+  void list(std::uint32_t operation, std::vector<std::uint32_t>& after) const {
+    if (operation >= latest_.size()) return;
+    const auto first = static_cast<std::ptrdiff_t>(after.size());
+    for (std::uint32_t edge = latest_[operation]; edge != unset; edge = edges_[edge].earlier) {
+      after.push_back(edges_[edge].before);
+    }
+    std::sort(after.begin() + first, after.end());
+    after.erase(std::unique(after.begin() + first, after.end()), after.end());
+  }
+
+ private:
+  struct Edge {
+    std::uint32_t before = 0, earlier = unset;
+  };
+  std::vector<std::uint32_t> latest_;  // by operation: an edge
+  std::vector<Edge> edges_;
 };
 
 class Expander {
  public:
-  Expander(const Refit& refit, const Plan& plan) : refit_(refit), plan_(plan), calls_(plan.patterns.size()) {
+  Expander(const Refit& refit, const Plan& plan) : refit_(refit), plan_(plan), facts_(plan.patterns.size()) {
     const Policy* policy = find_policy(plan.policy);
     if (policy != nullptr && refit.train_ranks > 0) result_.program = policy->program;
     result_.lanes = plan.lanes;
     result_.list.reserve(std::min<std::size_t>(plan.step_count(), 1U << 20U));
-    joined_.reserve(1U << 17U);
   }
 
   Operations run() {
     for (const Instance& instance : plan_.instances) expand(instance);
-    finish_dependencies();
+    list_dependencies();
     return std::move(result_);
   }
 
@@ -52,34 +118,44 @@ class Expander {
     const Geometry& geometry = refit_.geometry(instance.tensor);
     const bool bulk = refit_.tensors[instance.tensor.index()].tensor.role == Role::bulk;
     operation_of_.assign(pattern.steps.size(), unset);
-    const PatternCall& call = call_of(instance, pattern, geometry);
+    const Facts& facts = facts_of(instance, pattern, geometry);
     for (std::size_t i = 0; i < pattern.steps.size(); ++i) {
       const Step& step = pattern.steps[i];
-      Operation operation = bind(instance, pattern, step, plan_.group_of(instance, i));
-      operation.bytes = geometry.source.bytes(step.region);
+      Operation operation = bind(instance, step, plan_.group_of(instance, i));
+      operation.bytes = facts.bytes[i];
       operation.bulk_bytes = bulk ? operation.bytes : Bytes{};
-      if (call.includes(step)) {
+      if (facts.call.includes(step)) {
         const LocalRank caller = PatternCall::caller(pattern, step);
         operation.caller = global_rank(instance, caller);
         operation.call_steps = 1;
-        operation.call_of = call.shares(caller);
-        operation.exports = call.exports(step, refit_.tensors[instance.tensor.index()].tensor.parts);
+        operation.call_of = facts.call.shares(caller);
+        operation.exports = facts.call.exports(step, refit_.tensors[instance.tensor.index()].tensor.parts);
       }
       operation_of_[i] = place(operation, step);
       result_.of_step.push_back(operation_of_[i]);
       for (std::uint32_t a = step.after_begin; a < step.after_end; ++a) {
-        edges_.emplace_back(operation_of_[i], operation_of_[pattern.after[a]]);
+        dependencies_.add(operation_of_[i], operation_of_[pattern.after[a]]);
       }
     }
   }
 
-  const PatternCall& call_of(const Instance& instance, const Pattern& pattern, const Geometry& geometry) {
-    std::optional<PatternCall>& call = calls_[instance.pattern.index()];
-    if (!call) call = result_.program == Program::none ? PatternCall() : PatternCall(pattern, geometry);
-    return *call;
+  /// What all instances of a pattern share.
+  struct Facts {
+    PatternCall call;
+    std::vector<Bytes> bytes;  // by step
+  };
+
+  const Facts& facts_of(const Instance& instance, const Pattern& pattern, const Geometry& geometry) {
+    std::optional<Facts>& facts = facts_[instance.pattern.index()];
+    if (facts) return *facts;
+    facts.emplace();
+    if (result_.program != Program::none) facts->call = PatternCall(pattern, geometry);
+    facts->bytes.reserve(pattern.steps.size());
+    for (const Step& step : pattern.steps) facts->bytes.push_back(geometry.source.bytes(step.region));
+    return *facts;
   }
 
-  Operation bind(const Instance& instance, const Pattern& pattern, const Step& step, std::uint32_t group) {
+  Operation bind(const Instance& instance, const Step& step, std::uint32_t group) {
     Operation operation;
     operation.kind = step.kind;
     operation.staged_source = step.from == Buffer::staging;
@@ -90,14 +166,23 @@ class Expander {
     operation.pieces = 1;
     operation.parts = step.parts;
     const bool collective = is_collective(step.kind);
-    if (collective) operation.members = member_list(instance, pattern.members[step.members]);
+    if (collective) operation.members = member_list(instance, step.members);
     // An all-gather has no root: its first member stands for it, whatever the step says.
     if (step.kind == StepKind::all_gather) operation.source = result_.members[operation.members].front();
     operation.target = collective ? operation.source : global_rank(instance, step.target);
     return operation;
   }
 
-  std::uint32_t member_list(const Instance& instance, const std::vector<LocalRank>& local) {
+  std::uint32_t member_list(const Instance& instance, std::uint32_t members) {
+    const JoinKey key{(std::uint64_t{instance.pattern.value} << 32U) | members,
+                      (std::uint64_t{instance.source_base.value} << 32U) | instance.target_base.value, 0};
+    const auto next = static_cast<std::uint32_t>(list_of_.size());
+    const std::uint32_t known = bound_lists_.find_or_add(key, next);
+    if (known == next) list_of_.push_back(global_list(instance, plan_.pattern(instance).members[members]));
+    return list_of_[known];
+  }
+
+  std::uint32_t global_list(const Instance& instance, const std::vector<LocalRank>& local) {
     std::vector<Rank> global;
     global.reserve(local.size());
     for (const LocalRank rank : local) global.push_back(global_rank(instance, rank));
@@ -115,41 +200,37 @@ class Expander {
                         (std::uint64_t{operation.source.value} << 32U) | operation.target.value,
                         (std::uint64_t{operation.members} << 32U) | (std::uint64_t(step.kind) << 16U) |
                             (std::uint64_t(step.from) << 8U) | std::uint64_t(step.to)};
-      const auto [known, added] = joined_.emplace(key, next);
-      if (!added) {
-        Operation& whole = result_.list[known->second];
+      const std::uint32_t known = joined_.find_or_add(key, next);
+      if (known != next) {
+        Operation& whole = result_.list[known];
         whole.pieces += 1;
         whole.parts += operation.parts;
         whole.call_steps += operation.call_steps;
         whole.bytes += operation.bytes;
         whole.bulk_bytes += operation.bulk_bytes;
-        return known->second;
+        return known;
       }
     }
     result_.list.push_back(operation);
     return next;
   }
 
-  /// Sorts the dependency pairs into the operations' ranges, each pair once.
-  void finish_dependencies() {
-    std::sort(edges_.begin(), edges_.end());
-    edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
-    std::size_t next = 0;
+  void list_dependencies() {
     for (std::uint32_t i = 0; i < result_.list.size(); ++i) {
       result_.list[i].after_begin = static_cast<std::uint32_t>(result_.after.size());
-      for (; next < edges_.size() && edges_[next].first == i; ++next)
-        result_.after.push_back(edges_[next].second);
+      dependencies_.list(i, result_.after);
       result_.list[i].after_end = static_cast<std::uint32_t>(result_.after.size());
     }
   }
 
   const Refit& refit_;
   const Plan& plan_;
-  std::vector<std::optional<PatternCall>> calls_;  // by pattern
+  std::vector<std::optional<Facts>> facts_;  // by pattern
   Operations result_;
   std::vector<std::uint32_t> operation_of_;  // of the current instance's steps
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
-  std::unordered_map<JoinKey, std::uint32_t, JoinHash> joined_;
+  Dependencies dependencies_;
+  JoinTable joined_, bound_lists_;      // operations; indices of list_of_
+  std::vector<std::uint32_t> list_of_;  // by members of a bound pattern
   std::map<std::vector<Rank>, std::uint32_t> lists_;
 };
 

@@ -7,6 +7,7 @@
 // executors share this one implementation, so a plan is predicted by the rule that it is executed by.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "planner/operations.hpp"
@@ -17,6 +18,15 @@ namespace isthmus {
 class QueuePlan {
  public:
   explicit QueuePlan(const Operations& operations);
+  /// The same for parts of operations that open and complete together, in place of operations.
+  QueuePlan(const QueuePlan& whole, const Operations& operations, std::span<const std::uint32_t> part_of,
+            std::span<const std::uint32_t> representatives);
+
+  /// For each operation a hash of the queues that it stands in, and where: of equal colours at equal places.
+  std::vector<std::uint64_t> surroundings(const std::vector<std::uint64_t>& colours) const;
+  /// The operation of a part that held the other one back: by its queues.
+  std::uint32_t held_by(std::uint32_t operation, std::uint32_t part,
+                        std::span<const std::uint32_t> part_of) const;
 
   /// Operations in the same group of the busiest rank that takes part in this one.
   std::uint32_t group_size(std::uint32_t operation) const { return group_size_[operation]; }
@@ -40,6 +50,7 @@ class QueuePlan {
   void merge_equal_queues();
   bool equal(const Queue& a, const Queue& b) const;
   void build_dependents(const Operations& operations);
+  void list_slots_of(std::size_t operations);
 
   std::vector<Slot> slots_;
   std::vector<Queue> queues_;

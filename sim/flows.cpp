@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/network.hpp"
-
 namespace isthmus::sim {
 namespace {
 
@@ -33,7 +31,7 @@ class Builder {
     flows_.demands.reserve(operations_.list.size());
     for (const Operation& operation : operations_.list) flows_.demands.push_back(demand(operation));
     list_work();
-    flows_.fluid = network_.merged();
+    flows_.network = network_.merged();
     return std::move(flows_);
   }
 

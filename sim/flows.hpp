@@ -15,7 +15,7 @@
 #include "model/calibration.hpp"
 #include "model/refit.hpp"
 #include "planner/operations.hpp"
-#include "sim/fluid.hpp"
+#include "sim/network.hpp"
 #include "sim/routes.hpp"
 #include "sim/term.hpp"
 
@@ -28,13 +28,14 @@ struct Demand {
     std::uint32_t flow_class = none;
     std::int64_t amount = 0;
     Use use = Use::route;
+    std::uint32_t flows = 1;  // as many that run alike
   };
   Duration delay;                 // from ready to the first phase, without enqueueing
   std::array<Phase, 2> phases{};  // in order; unused ones have no class
 };
 
 struct Flows {
-  Fluid fluid;
+  Network network;
   std::vector<Demand> demands;  // per operation
   std::vector<Work> work;
 };

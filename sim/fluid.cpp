@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <span>
 
 #include <fmt/format.h>
 
@@ -31,11 +30,22 @@ std::uint32_t Fluid::add_class(const std::vector<Usage>& usages, const Sharing& 
   }
   std::uint64_t cap = Levels::unlimited;
   if (sharing.cap) cap = (static_cast<std::uint64_t>(*sharing.cap) << rate_bits) / sharing.priority;
+  return finish_class(sharing.priority, cap);
+}
+
+std::uint32_t Fluid::add_class_of_loads(std::span<const Levels::Load> loads) {
+  ISTHMUS_ASSERT(!loads.empty() && !prepared_, "a class without loads would end at once");
+  loads_.insert(loads_.end(), loads.begin(), loads.end());
+  return finish_class(1, Levels::unlimited);
+}
+
+/// Makes a class of the loads that were appended last.
+std::uint32_t Fluid::finish_class(std::uint32_t priority, std::uint64_t cap) {
   caps_.push_back(cap);
   const std::span<const Levels::Load> loads = std::span(loads_).subspan(first_load_.back());
   first_load_.push_back(static_cast<std::uint32_t>(loads_.size()));
   classes_.emplace_back();
-  classes_.back().priority = sharing.priority;
+  classes_.back().priority = priority;
   return levels_.add_class(loads, cap);
 }
 

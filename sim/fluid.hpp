@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ class Fluid {
   std::uint32_t add_resource(std::int64_t capacity);  // units per second, >= 0
   /// At least one usage or a cap; each resource at most once.
   std::uint32_t add_class(const std::vector<Usage>& usages, const Sharing& sharing = {});
+  /// The same for many flows that run alike: the loads of all of them together on each resource.
+  std::uint32_t add_class_of_loads(std::span<const Levels::Load> loads);
 
   /// Starts a flow of `amount` >= 0 units in class `index` now; `tag` comes back when it ends.
   void start(std::uint32_t index, std::int64_t amount, std::uint32_t tag);
@@ -83,6 +86,7 @@ class Fluid {
 
   void finish_flows(std::uint32_t index, std::vector<std::uint32_t>& ended);
   void prepare();
+  std::uint32_t finish_class(std::uint32_t priority, std::uint64_t cap);
 
   Levels levels_;
   std::vector<Class> classes_;

@@ -106,6 +106,48 @@ std::uint64_t Levels::exchange(std::uint32_t index, std::uint64_t level) {
   return level;
 }
 
+/// Takes what is above a level that is settled.
+void Levels::exchange_above(std::uint32_t index, std::uint64_t level) {
+  resources_[index].waiting = true;
+  take_higher(index, level);
+  resources_[index].waiting = false;
+}
+
+/// The level that fits where classes frozen here are as low or nearly so: the lowest v with
+///     sum over frozen classes of  load x (a < v ? a : v + 1)  +  owned load x (v + 1)  >  capacity,
+/// a being their levels. It differs from `level` by less than a unit per class, and makes rates depend on
+/// who is active only: without it the owner of a tied class would leave its remainder to the others.
+std::uint64_t Levels::tied(std::uint32_t index, std::uint64_t level) {
+  const Resource& resource = resources_[index];
+  const std::uint64_t frozen = progress_[index].whole_load - resource.load;
+  const auto left = static_cast<Uint128>(resource.left);
+  if (Uint128{resource.load} * (Uint128{resource.frozen_bound} + 1) + frozen <= left) return level;
+  near_.clear();
+  for (std::uint32_t slot = resource.first + resource.owned; slot < resource.first + resource.entries;
+       ++slot) {
+    const RouteLink& link = links_[entries_[slot].usage];
+    const Route& route = routes_[link.flow_class];
+    const std::uint64_t other = resources_[links_[route.owner].resource].level;
+    if (other > level || Uint128{resource.load} * (Uint128{other} + 1) + frozen <= left) continue;
+    near_.emplace_back(other, link.weight * route.flows);
+  }
+  std::sort(near_.begin(), near_.end());
+  Uint128 above = 0;  // load x level, of those above
+  for (const auto& [other, load] : near_) above += Uint128{load} * other;
+  std::uint64_t load_above = resource.load;
+  for (const auto& [other, load] : near_) load_above += load;
+  for (std::size_t i = 0; i < near_.size();) {
+    const std::uint64_t v = near_[i].first;
+    // With `left` and the level of the near ones taken out: all of them from here on at v + 1.
+    if (Uint128{load_above} * (Uint128{v} + 1) > left + above) return v;
+    for (; i < near_.size() && near_[i].first == v; ++i) {
+      above -= Uint128{near_[i].second} * v;
+      load_above -= near_[i].second;
+    }
+  }
+  return level;
+}
+
 /// Tells the other resources of owned classes that these run at another level now.
 void Levels::post(std::uint32_t index, std::uint64_t level, std::int64_t change) {
   Resource* const resources = resources_.data();
@@ -144,8 +186,13 @@ void Levels::commit(std::uint32_t index) {
   Resource& resource = resources_[index];
   const std::uint64_t old = resource.level;
   std::uint64_t level = candidate(index);
-  if (level == old && resource.left >= 0) return;
+  if (level == old && resource.left >= 0 && resource.frozen_bound < old) return;
   if (resource.left < 0 || (level < old && level < resource.frozen_bound)) level = exchange(index, level);
+  if (resource.owned > 0 && resource.entries > resource.owned) {
+    const std::uint64_t fair = tied(index, level);
+    if (fair < level && fair < resource.frozen_bound) exchange_above(index, fair);
+    level = fair;
+  }
   if (level == old) return;
   touch(index);
   const std::uint64_t was = posted(resource);

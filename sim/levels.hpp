@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model/units.hpp"
@@ -100,6 +101,8 @@ class Levels {
   std::uint64_t exchange(std::uint32_t index, std::uint64_t level);
   bool take_higher(std::uint32_t index, std::uint64_t level);
   bool give_lower(std::uint32_t index, std::uint64_t level);
+  void exchange_above(std::uint32_t index, std::uint64_t level);
+  std::uint64_t tied(std::uint32_t index, std::uint64_t level);
   void post(std::uint32_t index, std::uint64_t level, std::int64_t change);
   void load_elsewhere(const Route& route, std::uint32_t except, std::int64_t change, std::uint64_t level);
   void move(std::uint32_t flow_class, std::uint32_t to);
@@ -121,6 +124,7 @@ class Levels {
   std::vector<Route> routes_;       // by class
   std::vector<RouteLink> links_;    // by class: usages
   std::vector<std::uint32_t> touched_, marked_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> near_;  // levels of frozen classes, their loads
   LevelOrder order_;
   Earliest keys_;
   Instant now_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace isthmus::sim {
 
@@ -38,25 +39,31 @@ std::vector<std::uint32_t> Network::representatives() const {
   return first;
 }
 
-Fluid Network::merged() const {
+Network Network::merged() const {
   const std::vector<std::uint32_t> first = representatives();
   std::vector<std::int64_t> capacity = capacities_;
   for (std::uint32_t r = 0; r < first.size(); ++r) {
     capacity[first[r]] = std::min(capacity[first[r]], capacities_[r]);
   }
-  Fluid fluid;
+  Network result;
   std::vector<std::uint32_t> number(first.size());
   for (std::uint32_t r = 0; r < first.size(); ++r) {
-    if (first[r] == r) number[r] = fluid.add_resource(capacity[r]);
+    if (first[r] == r) number[r] = result.add_resource(capacity[r]);
   }
-  std::vector<Usage> kept;
   for (const std::vector<Usage>& usages : classes_) {
-    kept.clear();
+    std::vector<Usage> kept;
     for (const Usage& usage : usages) {
       if (first[usage.resource] == usage.resource) kept.push_back({number[usage.resource], usage.weight});
     }
-    fluid.add_class(kept);
+    result.add_class(std::move(kept));
   }
+  return result;
+}
+
+Fluid Network::fluid() const {
+  Fluid fluid;
+  for (const std::int64_t capacity : capacities_) fluid.add_resource(capacity);
+  for (const std::vector<Usage>& usages : classes_) fluid.add_class(usages);
   return fluid;
 }
 

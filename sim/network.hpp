@@ -15,8 +15,13 @@ class Network {
   std::uint32_t add_resource(std::int64_t capacity);   // units per second, >= 1
   std::uint32_t add_class(std::vector<Usage> usages);  // at least one; each resource at most once
 
-  /// The solver for these classes (same numbers), with equal resources merged.
-  Fluid merged() const;
+  /// The same classes, same numbers, with equal resources merged.
+  Network merged() const;
+  /// The solver for these resources and classes.
+  Fluid fluid() const;
+
+  const std::vector<std::int64_t>& capacities() const { return capacities_; }
+  const std::vector<std::vector<Usage>>& classes() const { return classes_; }
 
  private:
   /// By resource: the first resource with the same classes and weights.

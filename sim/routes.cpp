@@ -30,14 +30,22 @@ std::vector<DomainMembers> by_domain(const Refit& refit, Rank root, const std::v
   return domains;
 }
 
-/// The GPUs of a domain in the order in which a channel visits them: from member number `channel` on; in the
-/// domain of a broadcast's root the root comes first whatever the channel.
-std::vector<GpuId> channel_chain(const std::vector<GpuId>& gpus, std::size_t channel, bool from_root) {
-  std::vector<GpuId> chain = gpus;
-  const auto first = chain.begin() + (from_root ? 1 : 0);
-  const auto count = static_cast<std::size_t>(chain.end() - first);
-  if (count > 1) std::rotate(first, first + static_cast<std::ptrdiff_t>(channel % count), chain.end());
-  return chain;
+/// How many of `channels` have this remainder.
+std::size_t channels_at(std::size_t channels, std::size_t remainder, std::size_t count) {
+  return (channels + count - 1 - remainder) / count;
+}
+
+/// Visits the hops inside a domain as (from, to, channels that take it). Channel c goes round from member
+/// c mod m on, hence over every hop of the ring but the one into that member. In the domain of a broadcast's
+/// root the root comes first, whatever the channel, and the others go round.
+template <class Visit>
+void for_each_inner_hop(const std::vector<GpuId>& gpus, std::size_t channels, bool from_root, Visit&& visit) {
+  const std::size_t first = from_root ? 1 : 0, count = gpus.size() - first;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t starting = channels_at(channels, i, count);
+    if (from_root) visit(gpus[0], gpus[first + i], starting);
+    if (count > 1) visit(gpus[first + (i + count - 1) % count], gpus[first + i], channels - starting);
+  }
 }
 
 }  // namespace
@@ -46,7 +54,8 @@ Routes::Routes(const Refit& refit, const Operations& operations)
     : refit_(refit),
       operations_(operations),
       pair_index_(refit.fabric.gpu_count()),
-      neighbours_(refit.fabric.links().size()) {
+      neighbours_(refit.fabric.links().size()),
+      shares_(refit.fabric.links().size()) {
   route_of_.reserve(operations.list.size());
   for (const Operation& operation : operations.list) {
     if (operation.kind == StepKind::load) {
@@ -80,10 +89,18 @@ std::uint32_t Routes::pair_route(GpuId from, GpuId to) {
   return known;
 }
 
-void Routes::add_share(std::map<std::uint32_t, std::uint64_t>& shares, const std::vector<LinkId>& links,
-                       std::uint64_t share) {
-  for (const LinkId link : links) shares[link.value] += share;
-  note(links);
+/// Adds to what the links of a hop of the collective at hand carry.
+void Routes::add_share(GpuId from, GpuId to, std::uint64_t share) {
+  if (share == 0) return;
+  const auto [known, added] = hops_.try_emplace((std::uint64_t{from.value} << 32U) | to.value);
+  if (added) {
+    known->second = refit_.fabric.route(from, to);
+    note(known->second);
+  }
+  for (const LinkId link : known->second) {
+    if (shares_[link.index()] == 0) shared_.push_back(link.value);
+    shares_[link.index()] += share;
+  }
 }
 
 std::uint32_t Routes::collective_route(const Operation& operation) {
@@ -102,30 +119,42 @@ std::uint32_t Routes::collective_route(const Operation& operation) {
   if (operation.kind == StepKind::all_gather) whole = (whole * (gpus - 1) + gpus - 1) / gpus;
   const std::uint64_t share = (whole + channels - 1) / channels;
   const bool ring = operation.kind == StepKind::all_gather;
-  std::map<std::uint32_t, std::uint64_t> shares;
-  for (std::size_t c = 0; c < channels; ++c) {
-    for (std::size_t d = 0; d < domains.size(); ++d) {
-      const std::vector<GpuId>& here = domains[d].gpus;
-      const std::vector<GpuId> chain =
-          channel_chain(here, c, operation.kind == StepKind::broadcast && d == 0);
-      for (std::size_t m = 0; m + 1 < chain.size(); ++m) {
-        add_share(shares, refit_.fabric.route(chain[m], chain[m + 1]), share);
-      }
-      if (d + 1 == domains.size() && !ring) continue;
-      const std::vector<GpuId>& next = domains[(d + 1) % domains.size()].gpus;
-      const GpuId exit = domains.size() == 1 ? chain.back() : here[c % here.size()];
-      add_share(shares, refit_.fabric.route(exit, next[c % next.size()]), share);
+  for (std::size_t d = 0; d < domains.size(); ++d) {
+    const std::vector<GpuId>& here = domains[d].gpus;
+    const bool from_root = operation.kind == StepKind::broadcast && d == 0;
+    for_each_inner_hop(here, channels, from_root,
+                       [&](GpuId from, GpuId to, std::size_t times) { add_share(from, to, share * times); });
+    if (d + 1 == domains.size() && !ring) continue;
+    const std::vector<GpuId>& next = domains[(d + 1) % domains.size()].gpus;
+    for (std::size_t c = 0; c < channels; ++c) {
+      // A ring in one domain closes from the channel's last member to its first.
+      const std::size_t exit = domains.size() == 1 ? c + here.size() - 1 : c;
+      add_share(here[exit % here.size()], next[c % next.size()], share);
     }
   }
-  const auto index = static_cast<std::uint32_t>(shares.empty() ? local : list_.size());
+  const auto index = static_cast<std::uint32_t>(shared_.empty() ? local : list_.size());
   collective_index_.emplace(key, index);
-  if (shares.empty()) return local;
+  if (shared_.empty()) return local;
   Route route;
-  for (const auto& [link, sum] : shares) route.usages.push_back({link, static_cast<std::uint32_t>(sum)});
+  sort_shared();
+  route.usages.reserve(shared_.size());
+  for (const std::uint32_t link : shared_) {
+    route.usages.push_back({link, static_cast<std::uint32_t>(shares_[link])});
+    shares_[link] = 0;
+  }
+  shared_.clear();
   route.leaves_domain = domains.size() > 1;
   route.collective = true;
   list_.push_back(std::move(route));
   return index;
+}
+
+void Routes::sort_shared() {
+  if (shared_.size() < shares_.size() / 16) return std::sort(shared_.begin(), shared_.end());
+  shared_.clear();
+  for (std::uint32_t link = 0; link < shares_.size(); ++link) {
+    if (shares_[link] != 0) shared_.push_back(link);
+  }
 }
 
 void Routes::note(const std::vector<LinkId>& links) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "model/refit.hpp"
@@ -52,8 +53,8 @@ class Routes {
 
   std::uint32_t pair_route(GpuId from, GpuId to);
   std::uint32_t collective_route(const Operation& operation);
-  void add_share(std::map<std::uint32_t, std::uint64_t>& shares, const std::vector<LinkId>& links,
-                 std::uint64_t share);
+  void add_share(GpuId from, GpuId to, std::uint64_t share);
+  void sort_shared();
   void note(const std::vector<LinkId>& links);
   void count_bytes();
 
@@ -64,6 +65,9 @@ class Routes {
   std::map<std::vector<std::uint32_t>, std::uint32_t> collective_index_;  // (kind, root, members) -> route
   std::vector<std::uint32_t> route_of_;                                   // per operation
   std::vector<Neighbours> neighbours_;
+  std::unordered_map<std::uint64_t, std::vector<LinkId>> hops_;  // of collectives, by GPU pair
+  std::vector<std::uint64_t> shares_;                            // of the collective at hand, by link
+  std::vector<std::uint32_t> shared_;                            // links with a share
   std::vector<Bytes> link_bytes_;
 };
 

@@ -1,7 +1,11 @@
 #include "sim/simulation.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,6 +13,7 @@
 #include "planner/queues.hpp"
 #include "sim/account.hpp"
 #include "sim/flows.hpp"
+#include "sim/quotient.hpp"
 #include "sim/staging.hpp"
 #include "sim/terms.hpp"
 
@@ -17,23 +22,24 @@ namespace {
 
 class Run {
  public:
-  Run(const Operations& operations, const Calibration& calibration, Flows& flows, const QueuePlan& plan,
+  Run(const Calibration& calibration, Fluid& fluid, const std::vector<Demand>& demands, const QueuePlan& plan,
       bool log_events, bool log_phases)
-      : flows_(flows),
+      : fluid_(fluid),
+        demands_(demands),
         plan_(plan),
         queues_(plan),
-        progress_(operations.list.size()),
+        progress_(demands.size()),
         enqueue_{std::llround(calibration.enqueue_time.value * 1e12)} {
-    timeline_.spans.resize(operations.list.size());
-    if (log_events) events_.reserve(2 * operations.list.size());
+    timeline_.spans.resize(demands.size());
+    if (log_events) events_.reserve(2 * demands.size());
     logs_ = log_events;
-    if (log_phases) phase_begins_.resize(phases * operations.list.size());
+    if (log_phases) phase_begins_.resize(phases * demands.size());
   }
 
   /// All events in the order of time, where they are wanted.
-  const std::vector<Event>& events() const { return events_; }
+  std::vector<Event>& events() { return events_; }
   /// When each phase of each operation began, where that is wanted.
-  const std::vector<Instant>& phase_begins() const { return phase_begins_; }
+  std::vector<Instant>& phase_begins() { return phase_begins_; }
 
   Timeline run() {
     queues_.begin(ready_);
@@ -55,7 +61,7 @@ class Run {
   };
 
   bool next_instant(Instant& when) {
-    const bool ends = flows_.fluid.next_end(when);
+    const bool ends = fluid_.next_end(when);
     if (timers_.empty()) return ends;
     if (!ends || timers_.begin()->first < when) when = timers_.begin()->first;
     return true;
@@ -65,22 +71,24 @@ class Run {
   void step(Instant when) {
     now_ = when;
     ended_.clear();
-    flows_.fluid.advance(when, ended_);
-    for (const std::uint32_t operation : ended_) next_phase(operation);
+    fluid_.advance(when, ended_);
+    for (const std::uint32_t operation : ended_) {
+      if (operation != no_operation) next_phase(operation);
+    }
     while (!timers_.empty() && timers_.begin()->first == when) {
       std::uint32_t operation = timers_.begin()->second.first;
       timers_.erase(timers_.begin());
       latest_ = timers_.end();
       for (; operation != no_operation; operation = progress_[operation].later) next_phase(operation);
     }
-    flows_.fluid.solve();
+    fluid_.solve();
   }
 
   void make_ready(std::uint32_t operation, std::uint32_t cause) {
     timeline_.spans[operation].ready = now_;
     timeline_.spans[operation].cause = cause;
     if (logs_) events_.push_back({operation, false});
-    const Duration delay = flows_.demands[operation].delay + enqueue_ * plan_.group_size(operation);
+    const Duration delay = demands_[operation].delay + enqueue_ * plan_.group_size(operation);
     const Instant when = now_ + delay;
     progress_[operation].later = no_operation;
     if (latest_ != timers_.end() && latest_->first == when) {
@@ -96,12 +104,15 @@ class Run {
   }
 
   void next_phase(std::uint32_t operation) {
-    const Demand& demand = flows_.demands[operation];
+    const Demand& demand = demands_[operation];
     while (progress_[operation].phase < phases) {
       if (!phase_begins_.empty()) phase_begins_[operation * phases + progress_[operation].phase] = now_;
       const Demand::Phase& phase = demand.phases[progress_[operation].phase++];
       if (phase.flow_class == Demand::none) continue;
-      flows_.fluid.start(phase.flow_class, phase.amount, operation);
+      fluid_.start(phase.flow_class, phase.amount, operation);
+      for (std::uint32_t f = 1; f < phase.flows; ++f) {
+        fluid_.start(phase.flow_class, phase.amount, no_operation);  // ends when the first one does
+      }
       return;
     }
     complete(operation);
@@ -116,7 +127,8 @@ class Run {
     for (const std::uint32_t next : ready_) make_ready(next, operation);
   }
 
-  Flows& flows_;
+  Fluid& fluid_;
+  const std::vector<Demand>& demands_;
   const QueuePlan& plan_;
   Queues queues_;
   Timeline timeline_;
@@ -130,6 +142,62 @@ class Run {
   Duration enqueue_;
   Instant now_;
 };
+
+/// What a run finds out, for each operation.
+struct Ran {
+  Timeline timeline;
+  std::vector<Event> events;          // in the order of time
+  std::vector<Instant> phase_begins;  // by operation and phase
+};
+
+/// Along the critical path, the members of parts that held operations back; elsewhere any member of the part
+/// is named, which ended at the same time.
+void find_causes(const Operations& operations, const QueuePlan& queues, const Parts& symmetric,
+                 Timeline& timeline) {
+  const std::vector<std::uint32_t> path = timeline.critical_path();
+  if (path.empty()) return;
+  for (std::uint32_t i = path.back(); timeline.spans[i].cause != Span::no_cause;
+       i = timeline.spans[i].cause) {
+    const std::uint32_t part = symmetric.part_of[timeline.spans[i].cause];
+    const auto before = operations.dependencies(operations.list[i]);
+    const auto cause = std::find_if(before.begin(), before.end(),
+                                    [&](std::uint32_t other) { return symmetric.part_of[other] == part; });
+    timeline.spans[i].cause = cause != before.end() ? *cause : queues.held_by(i, part, symmetric.part_of);
+  }
+}
+
+/// From parts to operations.
+Ran spread(const Operations& operations, const QueuePlan& queues, const Parts& symmetric, Ran parts) {
+  constexpr std::size_t phases = std::tuple_size_v<decltype(Demand::phases)>;
+  Ran all;
+  const std::size_t count = symmetric.part_of.size();
+  all.timeline.end = parts.timeline.end;
+  all.timeline.spans.reserve(count);
+  if (!parts.phase_begins.empty()) all.phase_begins.reserve(phases * count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t part = symmetric.part_of[i];
+    Span span = parts.timeline.spans[part];
+    if (span.cause != Span::no_cause) span.cause = symmetric.representative[span.cause];
+    all.timeline.spans.push_back(span);
+    if (parts.phase_begins.empty()) continue;
+    const auto begin = parts.phase_begins.begin() + static_cast<std::ptrdiff_t>(phases * part);
+    all.phase_begins.insert(all.phase_begins.end(), begin, begin + phases);
+  }
+  find_causes(operations, queues, symmetric, all.timeline);
+  if (parts.events.empty()) return all;
+  std::vector<std::uint32_t> first(symmetric.representative.size() + 1, 0), members(count);
+  for (const std::uint32_t part : symmetric.part_of) ++first[part + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+  for (std::uint32_t i = 0; i < count; ++i) members[next[symmetric.part_of[i]]++] = i;
+  all.events.reserve(2 * count);
+  for (const Event& event : parts.events) {
+    for (std::uint32_t m = first[event.operation]; m < first[event.operation + 1]; ++m) {
+      all.events.push_back({members[m], event.ended});
+    }
+  }
+  return all;
+}
 
 /// When the last flow of each operation began; its end where it has none.
 std::vector<Instant> last_flows(const FinishedRun& run) {
@@ -153,11 +221,18 @@ struct Simulator::Prepared {
   Routes routes;
   QueuePlan queues;
   Staging staging;
+  std::optional<Parts> parts{};
 };
 
-Simulator::Simulator(const Refit& refit, const Operations& operations)
-    : prepared_(std::make_unique<Prepared>(Prepared{refit, operations, Routes(refit, operations),
-                                                    QueuePlan(operations), Staging(refit, operations)})) {}
+Simulator::Simulator(const Refit& refit, const Operations& operations, Symmetry symmetry) {
+  auto prepared = std::make_unique<Prepared>(Prepared{refit, operations, Routes(refit, operations),
+                                                      QueuePlan(operations), Staging(refit, operations)});
+  const std::size_t least = symmetry == Symmetry::always ? 1 : 4;
+  if (symmetry != Symmetry::never) {
+    prepared->parts = find_parts(refit, operations, prepared->routes, prepared->queues, least);
+  }
+  prepared_ = std::move(prepared);
+}
 
 Simulator::~Simulator() = default;
 
@@ -168,15 +243,30 @@ Prediction Simulator::run(const Calibration& calibration, Detail detail) const {
   Prediction prediction;
   const Staging& staging = prepared_->staging;
   const bool all = detail == Detail::terms;
-  Run run(operations, calibration, flows, prepared_->queues, !staging.empty(), all);
-  prediction.timeline = run.run();
-  if (!staging.empty()) prediction.peak_staging = staging.peak(prediction.timeline, run.events());
+  const auto run_all = [&](Fluid fluid, const std::vector<Demand>& demands, const QueuePlan& queues) {
+    Run run(calibration, fluid, demands, queues, !staging.empty(), all);
+    Timeline timeline = run.run();
+    return Ran{std::move(timeline), std::move(run.events()), std::move(run.phase_begins())};
+  };
+  Ran ran;
+  std::optional<PartFlows> of_parts;
+  if (prepared_->parts) of_parts = part_flows(*prepared_->parts, flows);
+  if (of_parts) {
+    ran = run_all(std::move(of_parts->fluid), of_parts->demands, prepared_->parts->queues);
+    ran = spread(operations, prepared_->queues, *prepared_->parts, std::move(ran));
+    prediction.parts = prepared_->parts->representative.size();
+  } else {
+    ran = run_all(flows.network.fluid(), flows.demands, prepared_->queues);
+    prediction.parts = operations.list.size();
+  }
+  prediction.timeline = std::move(ran.timeline);
+  if (!staging.empty()) prediction.peak_staging = staging.peak(prediction.timeline, ran.events);
   prediction.timeline.link_bytes = prepared_->routes.link_bytes();
   account(refit, operations, calibration, flows.work, prediction);
   if (all) {
     const FinishedRun finished{
         refit,         operations,          prepared_->routes, calibration, prepared_->queues,
-        flows.demands, prediction.timeline, run.phase_begins()};
+        flows.demands, prediction.timeline, ran.phase_begins};
     prediction.terms = critical_terms(finished);
     prediction.flow_begins = last_flows(finished);
     prediction.work = std::move(flows.work);

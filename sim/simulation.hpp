@@ -37,6 +37,8 @@ struct Prediction {
   Bytes peak_staging;            // largest sum of staged bytes on one GPU at one time
   std::string binding_resource;  // the busiest resource, with the share of the time it was busy
 
+  std::size_t parts = 0;  // of operations that ran alike: what was simulated
+
   // With Detail::terms:
   std::vector<Term> terms;           // what the time consists of
   std::vector<Instant> flow_begins;  // when the last flow of each operation began
@@ -46,12 +48,16 @@ struct Prediction {
 /// How much a run says beyond its totals; terms cost time and memory per operation.
 enum class Detail : std::uint8_t { totals, terms };
 
+/// Whether operations that must run alike are run once for all (sim/quotient.hpp). It changes no time; tests
+/// compare `always` with `never`.
+enum class Symmetry : std::uint8_t { where_useful, always, never };
+
 /// Runs the operations of one proven plan (from expand()) under any number of calibrations: what does not
 /// depend on the calibration is prepared once. The refit and the operations must outlive it. A plan that
 /// stalls aborts.
 class Simulator {
  public:
-  Simulator(const Refit& refit, const Operations& operations);
+  Simulator(const Refit& refit, const Operations& operations, Symmetry symmetry = Symmetry::where_useful);
   ~Simulator();
 
   Prediction run(const Calibration& calibration, Detail detail = Detail::totals) const;

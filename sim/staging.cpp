@@ -12,6 +12,46 @@ std::span<const Rank> ranks_of(const Operations& operations, const Operation& op
   return {&operation.target, 1};
 }
 
+struct Position {
+  Rank rank;
+  std::uint32_t place = 0;  // in the member list
+};
+
+/// Where ranks stand in member lists, found without going through them.
+class Positions {
+ public:
+  explicit Positions(const Operations& operations)
+      : operations_(operations), by_rank_(operations.members.size()) {}
+
+  /// Visits the places of a rank among those on which an operation stages.
+  template <class Visit>
+  void find(const Operation& operation, Rank rank, Visit&& visit) {
+    if (!operations_.collective(operation)) {
+      if (operation.target == rank) visit(0U);
+      return;
+    }
+    const std::vector<Position>& sorted = by_rank(operation.members);
+    auto at = std::lower_bound(sorted.begin(), sorted.end(), rank,
+                               [](const Position& position, Rank other) { return position.rank < other; });
+    for (; at != sorted.end() && at->rank == rank; ++at) visit(at->place);
+  }
+
+ private:
+  const std::vector<Position>& by_rank(std::uint32_t members) {
+    std::vector<Position>& sorted = by_rank_[members];
+    if (!sorted.empty()) return sorted;
+    for (const Rank rank : operations_.members[members]) {
+      sorted.push_back({rank, static_cast<std::uint32_t>(sorted.size())});
+    }
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Position& a, const Position& b) { return a.rank < b.rank; });
+    return sorted;
+  }
+
+  const Operations& operations_;
+  std::vector<std::vector<Position>> by_rank_;  // by member list
+};
+
 }  // namespace
 
 Staging::Staging(const Refit& refit, const Operations& operations) : gpus_(refit.fabric.gpu_count()) {
@@ -35,16 +75,17 @@ void Staging::list_places(const Refit& refit, const Operations& operations) {
 void Staging::list_reads(const Operations& operations) {
   first_read_.reserve(operations.list.size() + 1);
   first_read_.push_back(0);
+  Positions positions(operations);
   for (const Operation& reader : operations.list) {
     const bool gathers = reader.kind == StepKind::all_gather;
     const auto here = gathers ? ranks_of(operations, reader) : std::span<const Rank>{&reader.source, 1};
     for (const std::uint32_t before : operations.dependencies(reader)) {
       if (!reader.staged_source || !operations.list[before].staged_target) continue;
-      const auto there = ranks_of(operations, operations.list[before]);
-      for (std::uint32_t m = 0; m < there.size(); ++m) {
-        if (std::find(here.begin(), here.end(), there[m]) == here.end()) continue;
-        reads_.push_back(first_place_[before] + m);
-        ++holds_[reads_.back()];
+      for (const Rank rank : here) {
+        positions.find(operations.list[before], rank, [&](std::uint32_t place) {
+          reads_.push_back(first_place_[before] + place);
+          ++holds_[reads_.back()];
+        });
       }
     }
     first_read_.push_back(static_cast<std::uint32_t>(reads_.size()));

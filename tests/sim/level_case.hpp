@@ -67,15 +67,16 @@ class LevelCase {
     rates.classes.push_back(std::move(group));
   }
 
-  /// Freezes the classes of the tightest resource, or one class at its cap.
+  /// Freezes the classes of all the tightest resources, and those whose caps are as tight.
   void fill_one(std::vector<std::uint64_t>& found, std::vector<Uint128>& left,
                 std::set<std::size_t>& open) const {
     Uint128 level = Allocation::no_cap;
-    std::vector<std::size_t> frozen;
+    std::set<std::size_t> frozen;
     for (const std::size_t c : open) {
-      if (rates.classes[c].cap >= level) continue;
+      if (rates.classes[c].cap > level) continue;
+      if (rates.classes[c].cap < level) frozen.clear();
       level = rates.classes[c].cap;
-      frozen = {c};
+      frozen.insert(c);
     }
     for (std::uint32_t r = 0; r < left.size(); ++r) {
       std::vector<std::size_t> here;
@@ -87,9 +88,10 @@ class LevelCase {
           load += Uint128(share.weight) * rates.classes[c].flows;
         }
       }
-      if (here.empty() || left[r] / load >= level) continue;
+      if (here.empty() || left[r] / load > level) continue;
+      if (left[r] / load < level) frozen.clear();
       level = left[r] / load;
-      frozen = here;
+      frozen.insert(here.begin(), here.end());
     }
     for (const std::size_t c : frozen) {
       found[c] = static_cast<std::uint64_t>(level);

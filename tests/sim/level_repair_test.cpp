@@ -15,8 +15,6 @@ namespace {
 
 using test::LevelCase;
 
-/// Where two resources tie, which of them is rounded first decides about the last units.
-constexpr std::uint64_t last_units = 4096;
 constexpr Uint128 long_mark = Uint128(1) << 85U;
 
 /// One random change to a case and to its levels.
@@ -45,7 +43,7 @@ std::string judge(LevelCase& input, const Levels& levels) {
   const std::vector<std::uint64_t> expected = input.water_fill();
   for (std::uint32_t c = 0; c < expected.size(); ++c) {
     const std::uint64_t found = input.rates.classes[c].rate = levels.rate(c);
-    if (std::max(found, expected[c]) - std::min(found, expected[c]) > last_units) {
+    if (found != expected[c]) {
       return "class " + std::to_string(c) + " has rate " + std::to_string(found) + ", expected " +
              std::to_string(expected[c]);
     }
