@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::uint32_t window = 16;       // rounds in flight
 constexpr std::uint32_t fan_window = 128;  // where one transfer feeds several in its lane, as bursts
-constexpr std::size_t most_single_steps = 4'000'000;
 constexpr std::uint32_t not_here = 0xFFFFFFFF;
 
 /// Instances that share their rounds, by the first of them.
@@ -50,7 +49,7 @@ class BalancedOrder {
   void find_blocks() {
     std::vector<std::uint32_t> first_of(plan_.instances.size());
     std::iota(first_of.begin(), first_of.end(), 0U);
-    if (plan_.step_count() > most_single_steps) join_alike(first_of);
+    if (plan_.step_count() > wanted_.most_single_steps) join_alike(first_of);
     assign_schedule(first_of);
   }
 

@@ -18,10 +18,10 @@
 
 namespace isthmus {
 
-/// By lane: how many rounds, and the bytes that a port moves in one if the bound is met.
 struct BalancedRounds {
-  std::array<std::uint32_t, 2> rounds{};
-  std::array<Bytes, 2> bytes{};
+  std::array<std::uint32_t, 2> rounds{};  // by lane
+  std::array<Bytes, 2> bytes{};           // by lane: that a port moves in one if the bound is met
+  std::size_t most_single_steps = 4'000'000;
 };
 
 /// Rounds hold at least this, by lane: about 10 operations' fixed cost.
