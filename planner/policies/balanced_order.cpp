@@ -79,7 +79,8 @@ class BalancedOrder {
     std::array<Bytes, 2> largest{Bytes{1}, Bytes{1}};
     const Layout& layout = refit_.geometry(instance.tensor).source;
     for (const Step& step : plan_.pattern(instance).steps)
-      largest[step.lane] = std::max(largest[step.lane], layout.bytes(step.region));
+      largest[std::min(step.lane, nvlink_lane)] =
+          std::max(largest[std::min(step.lane, nvlink_lane)], layout.bytes(step.region));
     const std::int64_t most = std::min(wanted_.bytes[network_lane].value / largest[network_lane].value,
                                        wanted_.bytes[nvlink_lane].value / largest[nvlink_lane].value);
     return to_size(std::max<std::int64_t>(1, most));
