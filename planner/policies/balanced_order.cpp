@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t window = 16;       // rounds in flight
 constexpr std::uint32_t fan_window = 128;  // where one transfer feeds several in its lane, as bursts
+constexpr std::int64_t block_share = 2;    // a block's steps have at most a round's bytes by this
 constexpr std::uint32_t not_here = 0xFFFFFFFF;
 
 /// Instances that share their rounds, by the first of them.
@@ -81,8 +82,9 @@ class BalancedOrder {
     for (const Step& step : plan_.pattern(instance).steps)
       largest[std::min(step.lane, nvlink_lane)] =
           std::max(largest[std::min(step.lane, nvlink_lane)], layout.bytes(step.region));
-    const std::int64_t most = std::min(wanted_.bytes[network_lane].value / largest[network_lane].value,
-                                       wanted_.bytes[nvlink_lane].value / largest[nvlink_lane].value);
+    std::int64_t most = std::int64_t{1} << 20U;
+    for (const std::uint16_t lane : {network_lane, nvlink_lane})
+      most = std::min(most, wanted_.bytes[lane].value / block_share / largest[lane].value);
     return to_size(std::max<std::int64_t>(1, most));
   }
 

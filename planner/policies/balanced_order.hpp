@@ -6,7 +6,7 @@
 // round brought belong to the round after it.
 // Blocks. Tensors with one pattern and equal bases send the same bytes between the same GPUs, and a slot of
 // rounds.hpp joins several transfers of a pair anyway. In a plan of more than `most_single_steps` steps, so
-// many of them that no step has more than a round's bytes share their rounds, and their part of
+// many of them that no step has more than half a round's bytes share their rounds, and their part of
 // Plan::schedule: a quarter of the work and memory for the same time. Smaller plans stay a little better
 // without (0.1 to 3 %). Invariant: instances share a range of the
 // schedule only where pattern and bases are equal.
