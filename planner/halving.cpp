@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 namespace isthmus {
 namespace {
@@ -17,8 +18,6 @@ class Halving {
       : mates_(slots.size()),
         halves_(slots.size()),
         moved_(slots.size()),
-        spare_items_(slots.size()),
-        spare_(slots.size()),
         rounds_(slots.size()),
         done_(ports),
         rate_(ports),
@@ -28,6 +27,8 @@ class Halving {
       rate_[slot.target] += slot.bytes / static_cast<double>(std::uint64_t{1} << levels);
     }
     place(slots, ports);
+    spare_items_.resize(slots.size());
+    spare_.resize(slots.size());
     halve(0, static_cast<std::uint32_t>(slots.size()), 0, levels);
   }
 
@@ -75,25 +76,32 @@ class Halving {
       halves_[i] = Half::open;
       mates_[i] = {no_mate, no_mate};
     }
-    for (std::uint32_t i = begin; i + 1 < end; ++i) {
-      if (items_[i].source != items_[i + 1].source) continue;
-      marry(0, i, i + 1);
-      ++i;
-    }
-    for (std::uint32_t i = begin; i + 1 < end; ++i) {
-      const std::uint32_t a = by_target_[i], b = by_target_[i + 1];
-      if (items_[a].target != items_[b].target) continue;
-      marry(1, a, b);
-      ++i;
-    }
+    for (std::uint32_t i = begin; i < end;) i = marry<0>(i, end, [](std::uint32_t at) { return at; });
+    for (std::uint32_t i = begin; i < end;)
+      i = marry<1>(i, end, [this](std::uint32_t at) { return by_target_[at]; });
   }
 
-  void marry(std::size_t side, std::uint32_t a, std::uint32_t b) {
-    mates_[a][side] = b;
-    mates_[b][side] = a;
-    double& half = half_[port(a, side)];
-    half += items_[a].bytes / 2;
-    half += items_[b].bytes / 2;
+  /// The items of the port that stands at `at` in the order of a side, two by two; returns where the next
+  /// port's begin. Sums stay in a register: a port's items follow each other.
+  template <std::size_t side, class ItemAt>
+  std::uint32_t marry(std::uint32_t at, std::uint32_t end, ItemAt item_at) {
+    std::uint32_t a = item_at(at);
+    const std::uint32_t p = port(a, side);
+    double half = half_[p];
+    while (true) {
+      if (++at == end) break;
+      const std::uint32_t b = item_at(at);
+      if (port(b, side) != p) break;
+      mates_[a][side] = b;
+      mates_[b][side] = a;
+      half += items_[a].bytes / 2;
+      half += items_[b].bytes / 2;
+      if (++at == end) break;
+      a = item_at(at);
+      if (port(a, side) != p) break;
+    }
+    half_[p] = half;
+    return at;
   }
 
   /// Mates form paths and, as sides alternate along them, cycles of even length. Along each, items are early
@@ -111,8 +119,8 @@ class Halving {
     }
   }
 
-  /// From an item on, leaving it by `side`: the halves in turn, along `path_`. Ends where there is no mate, or
-  /// at the start. Returns the side that the last item has no mate on.
+  /// From an item on, leaving it by `side`: the halves in turn, along `path_`. Ends where there is no mate,
+  /// or at the start. Returns the side that the last item has no mate on.
   std::size_t walk(std::uint32_t item, std::size_t side, bool early) {
     const std::uint32_t start = item;
     path_.clear();

@@ -1,18 +1,12 @@
 // Our own plan: every tensor by regions, bulk and misc alike. Steps per tensor: balanced_pattern.hpp. Here:
-// how many domains the sources feed directly (heads), and one order over all tensors and pipeline stages
-// (rounds.hpp).
+// how many domains the sources feed directly (heads), and how many rounds the order has.
 //
 // Heads. A stage whose ports could send each byte to k* = bound x capacity / bytes domains within the lower
 // bound (rounded down) feeds all n domains if n <= k*, else 0.97 k*, rounded down again (slack eases the
-// order); chains of domains do the rest. Order. Transfers between GPUs are spread over rounds (rounds.hpp);
-// the round is the group. With `window` rounds in flight (`fan_window` over NVLink, and where a transfer
-// feeds several) ports stay busy although slots differ in size; what passes bytes on follows `window` rounds
-// later, when they have mostly arrived. So chains of depth d take d x window rounds to fill and to drain, and
-// get 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part. NVLink passes of what a
-// network round brought belong to the round after it.
+// order); chains of domains do the rest. Order: balanced_order.hpp. Chains of depth d take d x window rounds
+// to fill and to drain, and get 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part.
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <map>

@@ -2,86 +2,15 @@
 
 #include <algorithm>
 
+#include "planner/policies/entry_domains.hpp"
 #include "planner/shards.hpp"
 
 namespace isthmus {
 namespace {
 
-/// A domain's receivers of one cell, and the cell's holders that sit in the domain.
-struct EntryDomain {
-  DomainId domain;
-  std::vector<std::uint32_t> receivers;  // local target ranks
-  std::vector<std::uint32_t> holders;    // local source ranks inside the domain
-};
-
 struct Arrival {
   Region region;
   std::uint32_t step;
-};
-
-std::vector<EntryDomain> domains_of(const Refit& refit, const Cells& cells, const Cell& cell,
-                                    Rank source_base, Rank target_base) {
-  const std::vector<std::uint32_t>& holders = cells.sources[cell.source].holders;
-  std::vector<EntryDomain> domains;
-  for (const std::uint32_t receiver : cells.targets[cell.target].holders) {
-    const Rank rank{target_base.value + receiver};
-    const bool holds = std::any_of(holders.begin(), holders.end(), [&](std::uint32_t holder) {
-      return source_base.value + holder == rank.value;
-    });
-    if (holds) continue;
-    const DomainId domain = refit.fabric.domain_of(refit.gpu(rank));
-    const auto known = std::find_if(domains.begin(), domains.end(),
-                                    [domain](const EntryDomain& entry) { return entry.domain == domain; });
-    if (known != domains.end()) {
-      known->receivers.push_back(receiver);
-    } else {
-      domains.push_back({domain, {receiver}, {}});
-    }
-  }
-  for (EntryDomain& entry : domains) {
-    for (const std::uint32_t holder : holders) {
-      const GpuId gpu = refit.gpu(Rank{source_base.value + holder});
-      if (refit.fabric.domain_of(gpu) == entry.domain) entry.holders.push_back(holder);
-    }
-  }
-  return domains;
-}
-
-/// The domains that cells enter. Where no holder shares a domain with a receiver, they follow from the target
-/// shard alone and are found once for each.
-class EntryDomains {
- public:
-  EntryDomains(const Refit& refit, const Cells& cells, Rank source_base, Rank target_base)
-      : refit_(refit),
-        cells_(cells),
-        source_base_(source_base),
-        target_base_(target_base),
-        of_target_(cells.targets.size()) {
-    std::vector<char> holding(refit.fabric.domain_count());
-    for (const Shard& shard : cells.sources)
-      for (const std::uint32_t holder : shard.holders) holding[domain(source_base.value + holder)] = 1;
-    for (const Shard& shard : cells.targets)
-      for (const std::uint32_t receiver : shard.holders)
-        meet_ |= holding[domain(target_base.value + receiver)] != 0;
-  }
-
-  /// Valid until the next call.
-  const std::vector<EntryDomain>& of(const Cell& cell) {
-    std::vector<EntryDomain>& known = of_target_[cell.target];
-    if (meet_ || known.empty()) known = domains_of(refit_, cells_, cell, source_base_, target_base_);
-    return known;
-  }
-
- private:
-  std::size_t domain(std::uint32_t rank) const {
-    return refit_.fabric.domain_of(refit_.gpu(Rank{rank})).index();
-  }
-
-  const Refit& refit_;
-  const Cells& cells_;
-  Rank source_base_, target_base_;
-  bool meet_ = false;
-  std::vector<std::vector<EntryDomain>> of_target_;
 };
 
 /// Cuts a box into `parts` boxes along one dimension: the outermost that they divide or, but for the
