@@ -57,8 +57,7 @@ std::int64_t parts_of(Bytes bytes, std::size_t receivers, Bytes unit) {
 class PatternBuilder {
  public:
   PatternBuilder(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation)
-      : refit_(refit),
-        geometry_(geometry),
+      : geometry_(geometry),
         situation_(situation),
         cells_(cells_of(geometry)),
         domains_(refit, cells_, situation.source_base, situation.target_base),
@@ -191,7 +190,6 @@ class PatternBuilder {
     return index;
   }
 
-  const Refit& refit_;
   const Geometry& geometry_;
   const BalancedSituation& situation_;
   Cells cells_;
