@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <numeric>
+#include <span>
+#include <tuple>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -13,15 +16,61 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29U);
 }
 
-/// Steps per lane and group, over all ranks.
+/// A value for each lane and group that is asked for; groups of small numbers lie in one array.
+template <class Value>
+class GroupTable {
+ public:
+  explicit GroupTable(const Plan& plan)
+      : dense_groups_(dense_places / std::max<std::size_t>(1, plan.lanes.size())) {
+    std::uint32_t groups = 0;
+    for (const std::uint32_t group : plan.schedule) groups = std::max(groups, group);
+    dense_groups_ = std::min<std::size_t>(dense_groups_, groups + std::size_t{1});
+    dense_.resize(dense_groups_ * plan.lanes.size());
+  }
+
+  Value& at(std::uint32_t lane, std::uint32_t group) {
+    return group < dense_groups_ ? dense_[lane * dense_groups_ + group] : others_[group_key(lane, group)];
+  }
+
+  /// The value, or a default one.
+  Value find(std::uint32_t lane, std::uint32_t group) const {
+    if (group < dense_groups_) return dense_[lane * dense_groups_ + group];
+    const auto known = others_.find(group_key(lane, group));
+    return known == others_.end() ? Value{} : known->second;
+  }
+
+  /// Calls visit(key, value) for all values.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::size_t i = 0; i < dense_.size(); ++i)
+      visit(group_key(static_cast<std::uint32_t>(i / dense_groups_),
+                      static_cast<std::uint32_t>(i % dense_groups_)),
+            dense_[i]);
+    for (const auto& entry : others_) visit(entry.first, entry.second);
+  }
+
+ private:
+  static constexpr std::size_t dense_places = std::size_t{1} << 20U;
+  std::size_t dense_groups_;
+  std::vector<Value> dense_;  // by lane, then group
+  std::unordered_map<std::uint64_t, Value> others_;
+};
+
+/// How many of equal instances' steps on a lane are operations of their own.
+std::size_t copies_of(const Plan& plan, const EqualInstances& equal, std::uint32_t lane) {
+  return plan.lanes[lane].coalesce ? 1 : equal.count;
+}
+
+/// Steps per lane and group, over all ranks; what surely coalesces counts once.
 class GroupTotals {
  public:
-  explicit GroupTotals(const Plan& plan) : plan_(plan), of_pattern_(plan.patterns.size()) {
-    for (const Instance& instance : plan.instances) {
-      if (instance.schedule == Instance::no_schedule) {
-        count_pattern(instance);
+  GroupTotals(const Plan& plan, const std::vector<EqualInstances>& instances)
+      : plan_(plan), of_pattern_(plan.patterns.size()), total_(plan) {
+    for (const EqualInstances& equal : instances) {
+      if (plan.instances[equal.first].schedule == Instance::no_schedule) {
+        count_pattern(equal);
       } else {
-        count_steps(instance);
+        count_steps(equal);
       }
     }
   }
@@ -29,9 +78,9 @@ class GroupTotals {
   /// The groups with more steps than the limit, sorted: no rank of another group can be above it.
   std::vector<std::uint64_t> above(std::size_t limit) const {
     std::vector<std::uint64_t> keys;
-    for (const auto& entry : total_) {
-      if (entry.second > limit) keys.push_back(entry.first);
-    }
+    total_.for_each([&](std::uint64_t key, std::size_t steps) {
+      if (steps > limit) keys.push_back(key);
+    });
     std::sort(keys.begin(), keys.end());
     return keys;
   }
@@ -42,11 +91,13 @@ class GroupTotals {
     std::size_t steps;
   };
 
-  void count_pattern(const Instance& instance) {
+  void count_pattern(const EqualInstances& equal) {
+    const Instance& instance = plan_.instances[equal.first];
     std::vector<Count>& counts = of_pattern_[instance.pattern.index()];
     if (counts.empty()) counts = count(plan_.pattern(instance));
     for (const Count& count : counts) {
-      total_[group_key(instance.lane.value + count.lane, instance.group + count.group)] += count.steps;
+      const std::uint32_t lane = instance.lane.value + count.lane;
+      total_.at(lane, instance.group + count.group) += count.steps * copies_of(plan_, equal, lane);
     }
   }
 
@@ -61,21 +112,68 @@ class GroupTotals {
     return counts;
   }
 
-  void count_steps(const Instance& instance) {
+  void count_steps(const EqualInstances& equal) {
+    const Instance& instance = plan_.instances[equal.first];
     const std::vector<Step>& steps = plan_.pattern(instance).steps;
-    std::uint64_t last = 0;
-    std::size_t* total = nullptr;  // steps of one group tend to follow each other
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      const std::uint64_t key = group_key(lane_of(instance, steps[i]), plan_.schedule[instance.schedule + i]);
-      if (total == nullptr || key != last) total = &total_[key];
-      last = key;
-      ++*total;
+      const std::uint32_t lane = lane_of(instance, steps[i]);
+      total_.at(lane, plan_.schedule[instance.schedule + i]) += copies_of(plan_, equal, lane);
     }
   }
 
   const Plan& plan_;
   std::vector<std::vector<Count>> of_pattern_;
-  std::unordered_map<std::uint64_t, std::size_t> total_;
+  GroupTable<std::size_t> total_;
+};
+
+/// Of some groups those in which some rank has more steps than the limit, where equal instances on lanes that
+/// coalesce count once. Counts a few groups at a time, so that memory stays bounded.
+class RankTotals {
+ public:
+  RankTotals(const Refit& refit, const Plan& plan, const std::vector<EqualInstances>& instances)
+      : plan_(plan), instances_(instances), ranks_(refit.ranks()) {}
+
+  std::vector<std::uint64_t> above(const std::vector<std::uint64_t>& keys, std::size_t limit) {
+    constexpr std::size_t most_counters = std::size_t{1} << 24U;
+    const std::size_t together = std::max<std::size_t>(1, most_counters / std::max<std::size_t>(1, ranks_));
+    std::vector<std::uint64_t> found;
+    for (std::size_t begin = 0; begin < keys.size(); begin += together) {
+      const auto some = std::span(keys).subspan(begin, std::min(together, keys.size() - begin));
+      count(some);
+      for (std::size_t k = 0; k < some.size(); ++k) {
+        const auto first = steps_.begin() + static_cast<std::ptrdiff_t>(k * ranks_);
+        if (*std::max_element(first, first + static_cast<std::ptrdiff_t>(ranks_)) > limit)
+          found.push_back(some[k]);
+      }
+    }
+    return found;
+  }
+
+ private:
+  void count(std::span<const std::uint64_t> keys) {
+    steps_.assign(keys.size() * ranks_, 0);
+    GroupTable<std::uint32_t> number(plan_);  // from 1; 0: not asked for
+    for (std::size_t k = 0; k < keys.size(); ++k)
+      number.at(static_cast<std::uint32_t>(keys[k] >> 32U), static_cast<std::uint32_t>(keys[k])) =
+          static_cast<std::uint32_t>(k + 1);
+    for (const EqualInstances& equal : instances_) {
+      const Instance& instance = plan_.instances[equal.first];
+      const std::vector<Step>& steps = plan_.pattern(instance).steps;
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        const std::uint32_t lane = lane_of(instance, steps[i]);
+        const std::uint32_t known = number.find(lane, plan_.group_of(instance, i));
+        if (known == 0) continue;
+        const auto copies = static_cast<std::uint32_t>(copies_of(plan_, equal, lane));
+        for_each_rank(plan_, instance, steps[i],
+                      [&](std::uint32_t rank) { steps_[(known - 1) * ranks_ + rank] += copies; });
+      }
+    }
+  }
+
+  const Plan& plan_;
+  const std::vector<EqualInstances>& instances_;
+  std::size_t ranks_;
+  std::vector<std::uint32_t> steps_;  // by group, then rank
 };
 
 /// The steps of some groups (sorted keys), group by group.
@@ -146,8 +244,29 @@ OperationKey OperationKeys::key(const Instance& instance, std::size_t step_index
   return key;
 }
 
+std::vector<EqualInstances> equal_instances(const Plan& plan) {
+  const auto key = [&plan](std::uint32_t i) {
+    const Instance& instance = plan.instances[i];
+    return std::make_tuple(instance.schedule, instance.pattern, instance.source_base, instance.target_base,
+                           instance.lane, instance.group);
+  };
+  std::vector<std::uint32_t> order(plan.instances.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(), [&key](std::uint32_t a, std::uint32_t b) {
+    return std::make_tuple(key(a), a) < std::make_tuple(key(b), b);
+  });
+  std::vector<EqualInstances> result;
+  for (const std::uint32_t i : order) {
+    if (result.empty() || key(result.back().first) != key(i)) result.push_back({i, 0});
+    ++result.back().count;
+  }
+  return result;
+}
+
 void check_group_sizes(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof) {
-  const std::vector<std::uint64_t> keys = GroupTotals(plan).above(limits.operations_per_group);
+  const std::vector<EqualInstances> instances = equal_instances(plan);
+  std::vector<std::uint64_t> keys = GroupTotals(plan, instances).above(limits.operations_per_group);
+  if (!keys.empty()) keys = RankTotals(refit, plan, instances).above(keys, limits.operations_per_group);
   if (keys.empty()) return;
   OperationKeys operation_keys(plan);
   const std::vector<std::vector<StepPlace>> steps = steps_of(plan, keys);

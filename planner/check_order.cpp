@@ -21,7 +21,8 @@ class Potential {
   explicit Potential(const Plan& plan) : plan_(plan), of_pattern_(plan.patterns.size()) {}
 
   bool proves_order() {
-    for (const Instance& instance : plan_.instances) {
+    for (const EqualInstances& equal : equal_instances(plan_)) {
+      const Instance& instance = plan_.instances[equal.first];
       const bool upwards =
           instance.schedule == Instance::no_schedule ? add_pattern(instance) : add_steps(instance);
       if (!upwards) return false;

@@ -32,6 +32,14 @@ void report(Proof& proof, const Limits& limits, Make make) {
 void check_group_sizes(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
 void check_wait_cycles(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
 
+/// Instances of one pattern, bases, lane and groups: their steps are the same operations where the lane
+/// coalesces, and wait alike everywhere.
+struct EqualInstances {
+  std::uint32_t first = 0, count = 0;
+};
+/// All instances, each counted once.
+std::vector<EqualInstances> equal_instances(const Plan& plan);
+
 /// One step of one instance.
 struct StepPlace {
   std::uint32_t instance = 0, step = 0;

@@ -37,6 +37,20 @@ Passages::Passages(const Refit& refit)
     all_entries_ += in_[g].exit_rate;
   }
   parts_ = network_parts(fabric);
+  find_shared();
+}
+
+/// Whether GPUs share a link on their way in or out: then rates do not just add up.
+void Passages::find_shared() {
+  ++count_;
+  for (std::size_t g = 0; g < usable_.size(); ++g) {
+    enters_.push_back(usable_[g] == 0 ? Bandwidth{} : in_[g].exit_rate);
+    leaves_.push_back(usable_[g] == 0 ? Bandwidth{} : out_[g].exit_rate);
+    if (usable_[g] == 0) continue;
+    for (const Port* port : {&in_[g], &out_[g]})
+      for (const LinkId link : port->exits)
+        shared_ |= std::exchange(counted_[link.index()], count_) == count_;
+  }
 }
 
 Bandwidth Passages::add(const std::vector<LinkId>& links, std::vector<LinkId>& list) {
@@ -62,6 +76,20 @@ Passage Passages::entries(const std::vector<char>& inside, std::size_t except_do
   return passage;
 }
 
+/// The capacity of the same entries and exits.
+Bandwidth Passages::rate_of_entries(const std::vector<char>& inside, std::size_t except_domain,
+                                    bool of_inside, bool of_outside) {
+  if (shared_) return entries(inside, except_domain, of_inside, of_outside).capacity;
+  Bandwidth sum;
+  for (std::size_t g = 0; g < enters_.size(); ++g) {
+    const bool within = inside[g] != 0;
+    const bool counts = (within ? of_inside : of_outside) && domain_[g] != except_domain;
+    const Bandwidth rate = within ? enters_[g] : leaves_[g];
+    sum += counts ? rate : Bandwidth{};
+  }
+  return sum;
+}
+
 void Passages::add_nvlink(const std::vector<char>& inside, std::size_t domain, Passage& passage) const {
   Bandwidth in, out;
   for (const std::uint32_t g : gpus_of_domain_[domain]) {
@@ -84,12 +112,20 @@ Passage Passages::into(const std::vector<char>& inside, const std::vector<LinkId
         std::count_if(gpus.begin(), gpus.end(), [&](std::uint32_t g) { return inside[g] != 0; });
     if (marked > 0 && to_size(marked) < gpus.size()) split.push_back(d);
   }
-  Passage best = entries(inside, no_domain, true, false);
-  const auto try_other = [&best](Passage other) {
-    if (other.capacity < best.capacity) best = std::move(other);
+  struct Side {
+    std::size_t except_domain;
+    bool of_inside, of_outside;
   };
-  try_other(entries(inside, no_domain, false, true));
-  for (const std::size_t d : split) try_other(entries(inside, d, true, true));
+  Side best_side{no_domain, true, false};
+  Bandwidth least = rate_of_entries(inside, no_domain, true, false);
+  const auto try_side = [&](const Side& side) {
+    const Bandwidth rate = rate_of_entries(inside, side.except_domain, side.of_inside, side.of_outside);
+    if (rate < least) best_side = side;
+    least = std::min(least, rate);
+  };
+  try_side({no_domain, false, true});
+  for (const std::size_t d : split) try_side({d, true, true});
+  Passage best = entries(inside, best_side.except_domain, best_side.of_inside, best_side.of_outside);
   if (cables != nullptr) {
     Passage through;
     ++count_;
@@ -100,7 +136,7 @@ Passage Passages::into(const std::vector<char>& inside, const std::vector<LinkId
       const bool by_nic = in_[g].exits.size() == 1 && nic == in_[g].exits.front();
       if (inside[g] != 0 && usable_[g] != 0 && !by_nic) through.capacity += add(in_[g].exits, through.links);
     }
-    try_other(std::move(through));
+    if (through.capacity < best.capacity) best = std::move(through);
   }
   for (const std::size_t d : split) add_nvlink(inside, d, best);
   std::sort(best.links.begin(), best.links.end());

@@ -49,13 +49,18 @@ class Passages {
   Bandwidth add(const std::vector<LinkId>& links, std::vector<LinkId>& list);
   Passage entries(const std::vector<char>& inside, std::size_t except_domain, bool of_inside,
                   bool of_outside);
+  void find_shared();
+  Bandwidth rate_of_entries(const std::vector<char>& inside, std::size_t except_domain, bool of_inside,
+                            bool of_outside);
   void add_nvlink(const std::vector<char>& inside, std::size_t domain, Passage& passage) const;
   Bandwidth rate(LinkId link) const { return refit_.fabric.links()[link.index()].nominal; }
 
   const Refit& refit_;
   std::vector<char> usable_;
   std::size_t usable_count_ = 0;
-  std::vector<Port> in_, out_;  // per GPU
+  std::vector<Port> in_, out_;              // per GPU
+  std::vector<Bandwidth> enters_, leaves_;  // per GPU: exit rates, where it is usable
+  bool shared_ = false;                     // some link is the exit of several
   std::vector<std::size_t> domain_;
   std::vector<std::vector<std::uint32_t>> gpus_of_domain_;
   std::vector<Bandwidth> domain_in_, domain_out_;  // NVLink ports of its usable GPUs

@@ -88,10 +88,11 @@ struct Instance {
   Rank source_base, target_base;
   LaneId lane;
   std::uint32_t group = 0;
-  std::uint32_t schedule = no_schedule;  // start of a range in Plan::schedule, one absolute group per step
-  std::uint32_t buffer = own_memory;     // index of Plan::buffers: where its staging lies on every rank
-  Bytes offset{};                        // in that buffer
-  std::uint32_t version = 0;             // the refit whose weights it moves
+  // Start of a range in Plan::schedule, one absolute group per step; instances of one pattern may share it.
+  std::uint32_t schedule = no_schedule;
+  std::uint32_t buffer = own_memory;  // index of Plan::buffers: where its staging lies on every rank
+  Bytes offset{};                     // in that buffer
+  std::uint32_t version = 0;          // the refit whose weights it moves
 };
 
 struct Lane {

@@ -1,18 +1,12 @@
 // Our own plan: every tensor by regions, bulk and misc alike. Steps per tensor: balanced_pattern.hpp. Here:
-// how many domains the sources feed directly (heads), and one order over all tensors and pipeline stages
-// (rounds.hpp).
+// how many domains the sources feed directly (heads), and how many rounds the order has.
 //
 // Heads. A stage whose ports could send each byte to k* = bound x capacity / bytes domains within the lower
 // bound (rounded down) feeds all n domains if n <= k*, else 0.97 k*, rounded down again (slack eases the
-// order); chains of domains do the rest. Order. Transfers between GPUs are spread over rounds (rounds.hpp);
-// the round is the group. With `window` rounds in flight (`fan_window` over NVLink, and where a transfer
-// feeds several) ports stay busy although slots differ in size; what passes bytes on follows `window` rounds
-// later, when they have mostly arrived. So chains of depth d take d x window rounds to fill and to drain, and
-// get 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part. NVLink passes of what a
-// network round brought belong to the round after it.
+// order); chains of domains do the rest. Order: balanced_order.hpp. Chains of depth d take d x window rounds
+// to fill and to drain, and get 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part.
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -21,22 +15,20 @@
 #include <utility>
 
 #include "planner/bound.hpp"
+#include "planner/policies/balanced_order.hpp"
 #include "planner/policies/balanced_pattern.hpp"
 #include "planner/policies/pattern_cache.hpp"
 #include "planner/policy.hpp"
-#include "planner/rounds.hpp"
 
 namespace isthmus {
 namespace {
 
-constexpr std::uint32_t most_rotations = 8;
-constexpr std::uint32_t window = 16;            // rounds in flight
-constexpr std::uint32_t fan_window = 128;       // where one transfer feeds several in its lane, as bursts
-constexpr std::uint32_t free_rounds = 256;      // where no transfer waits for others
-constexpr std::uint32_t rounds_of_depth = 512;  // times 1 + depth, where some do
+constexpr std::uint32_t most_rotations = 8;          // of one tensor
+constexpr std::size_t most_rotated_steps = 1 << 17;  // of all its rotations: bounds memory
+constexpr std::uint32_t free_rounds = 256;           // where no transfer waits for others
+constexpr std::uint32_t rounds_of_depth = 512;       // times 1 + depth, where some do
 constexpr std::uint32_t nvlink_rounds = 2048, most_rounds = 4096;
-constexpr std::uint32_t rounds_of_port = 256;                   // times the ports of the side that has more
-constexpr Bytes smallest_unit[] = {{2'000'000}, {16'000'000}};  // by lane: about 10 operations' fixed cost
+constexpr std::uint32_t rounds_of_port = 256;  // times the ports of the side that has more
 constexpr Bytes largest_unit{512'000'000};
 
 /// Network bytes per second that the holders' domains of a stage can send; a domain that several stages share
@@ -83,7 +75,6 @@ class Planner {
  public:
   explicit Planner(const Refit& refit) : refit_(refit), bound_(lower_bound(refit)), cache_(plan_) {
     plan_.policy = "balanced";
-    plan_.lanes = {{"network", window, true}, {"nvlink", fan_window, true}};
   }
 
   Plan make() {
@@ -94,7 +85,7 @@ class Planner {
       const RefitEntry& entry = refit_.tensors[t];
       add(TensorId{t}, entry, reaches[to_size(entry.stage)], uses[entry.geometry]++);
     }
-    order();
+    order_balanced(refit_, rounds_, plan_);
     return std::move(plan_);
   }
 
@@ -102,20 +93,31 @@ class Planner {
   /// What a geometry's patterns depend on besides heads and rotation; derived once per (geometry, bases).
   struct Traits {
     std::uint32_t domains = 0;
-    bool rotates = false;
+    std::uint32_t rotations = 1;
     bool placement_matters = false;  // some holder shares a domain with a receiver
   };
 
-  const Traits& traits_of(const RefitEntry& entry) {
-    const auto key = std::make_tuple(entry.geometry, entry.source_base.value, entry.target_base.value);
-    const auto known = traits_.find(key);
-    if (known != traits_.end()) return known->second;
+  Traits& traits_of(const RefitEntry& entry) {
+    const auto [known, is_new] = traits_of_.try_emplace(
+        std::make_tuple(entry.geometry, entry.source_base.value, entry.target_base.value), 0);
+    if (is_new) known->second = find_traits(entry);
+    return traits_[known->second];
+  }
+
+  /// Where no holder shares a domain with a receiver, it does not matter where the holders are.
+  std::size_t find_traits(const RefitEntry& entry) {
+    const bool meet = domains_meet(entry);
+    const std::int64_t holders = meet ? std::int64_t{entry.source_base.value} : -1;
+    const auto [known, is_new] = traits_at_.try_emplace(
+        std::make_tuple(entry.geometry, holders, entry.target_base.value), traits_.size());
+    if (!is_new) return known->second;
     const Geometry& geometry = refit_.geometries[entry.geometry];
-    Traits traits;
+    Traits& traits = traits_.emplace_back();
     traits.domains = entry_domains(refit_, geometry, entry.source_base, entry.target_base);
-    traits.rotates = rotation_helps(refit_, geometry, entry.source_base, entry.target_base);
-    traits.placement_matters = domains_meet(entry);
-    return traits_.emplace(key, traits).first->second;
+    if (rotation_helps(refit_, geometry, entry.source_base, entry.target_base))
+      traits.rotations = most_rotations;
+    traits.placement_matters = meet;
+    return known->second;
   }
 
   bool domains_meet(const RefitEntry& entry) const {
@@ -136,99 +138,21 @@ class Planner {
   }
 
   void add(TensorId tensor, const RefitEntry& entry, std::uint32_t reach, std::uint32_t use) {
-    const Traits& traits = traits_of(entry);
+    Traits& traits = traits_of(entry);
     BalancedSituation situation{entry.source_base, entry.target_base, 0, 0,
-                                units_[traits.domains > 0 ? network_lane : nvlink_lane]};
+                                rounds_.bytes[traits.domains > 0 ? network_lane : nvlink_lane]};
     situation.heads = heads_of(traits.domains, reach);
-    if (traits.rotates) situation.rotation = use % most_rotations;
+    situation.rotation = use % traits.rotations;
     PatternCache::Key key{entry.geometry, situation.heads, situation.rotation};
     const bool bare = refit_.train_ranks == 0;  // bases are free, and sides may share ranks
     key.push_back(bare || traits.placement_matters ? std::int64_t{entry.source_base.value} : -1);
     key.push_back(bare ? std::int64_t{entry.target_base.value} : -1);
     const PatternId pattern = cache_.get(
         key, [&] { return balanced_pattern(refit_, refit_.geometries[entry.geometry], situation); });
+    const std::size_t steps = std::max<std::size_t>(1, plan_.patterns[pattern.index()].steps.size());
+    traits.rotations = std::min(
+        traits.rotations, static_cast<std::uint32_t>(std::max<std::size_t>(1, most_rotated_steps / steps)));
     plan_.instances.push_back({pattern, tensor, entry.source_base, entry.target_base, LaneId{0}, 0});
-  }
-
-  /// Gives every step of every instance its round.
-  void order() {
-    std::uint32_t next = 0;
-    for (Instance& instance : plan_.instances) {
-      instance.schedule = next;
-      next += static_cast<std::uint32_t>(plan_.pattern(instance).steps.size());
-    }
-    plan_.schedule.assign(next, 0);
-    const std::uint32_t network_rounds = order_lane(network_lane, 0);
-    order_lane(nvlink_lane, network_rounds);
-    if (network_rounds > 0) follow_feeds();
-  }
-
-  /// Orders the steps of one lane. Of the NVLink lane, steps that wait for the network are left out when
-  /// there are network rounds, and the rest is spread over them.
-  std::uint32_t order_lane(std::uint16_t lane, std::uint32_t network_rounds) {
-    std::vector<Transfer> transfers;
-    std::vector<Feed> feeds;
-    std::vector<std::uint32_t> slots;                                         // where a transfer's round goes
-    std::vector<std::uint32_t> transfer_of(plan_.schedule.size(), not_here);  // by slot
-    for (const Instance& instance : plan_.instances) {
-      const Pattern& pattern = plan_.pattern(instance);
-      for (std::uint32_t i = 0; i < pattern.steps.size(); ++i) {
-        const Step& step = pattern.steps[i];
-        if (step.lane != lane || (network_rounds > 0 && step.after_begin != step.after_end)) continue;
-        const auto self = static_cast<std::uint32_t>(transfers.size());
-        transfer_of[instance.schedule + i] = self;
-        slots.push_back(instance.schedule + i);
-        transfers.push_back({refit_.gpu(global_rank(instance, step.source)).value,
-                             refit_.gpu(global_rank(instance, step.target)).value,
-                             refit_.geometry(instance.tensor).source.bytes(step.region)});
-        add_feeds(instance, pattern, step, self, transfer_of, feeds);
-      }
-    }
-    if (fans_out(transfers.size(), feeds)) plan_.lanes[lane].window = fan_window;
-    const std::vector<std::uint32_t> rounds =
-        order_rounds(transfers, feeds, {rounds_[lane], smallest_unit[lane], window});
-    const std::uint32_t count = rounds.empty() ? 0 : 1 + *std::max_element(rounds.begin(), rounds.end());
-    for (std::size_t i = 0; i < rounds.size(); ++i) {
-      const auto spread = std::uint64_t{rounds[i]} * std::max(1U, network_rounds) / std::max(1U, count);
-      plan_.schedule[slots[i]] = network_rounds > 0 ? static_cast<std::uint32_t>(spread) : rounds[i];
-    }
-    return count;
-  }
-
-  static bool fans_out(std::size_t transfers, const std::vector<Feed>& feeds) {
-    std::vector<char> feeding(transfers);
-    return std::any_of(feeds.begin(), feeds.end(),
-                       [&feeding](const Feed& feed) { return std::exchange(feeding[feed.feed], 1) != 0; });
-  }
-
-  /// Feeds within the lane; through a step of the other lane its own feeds count.
-  void add_feeds(const Instance& instance, const Pattern& pattern, const Step& step, std::uint32_t self,
-                 const std::vector<std::uint32_t>& transfer_of, std::vector<Feed>& feeds) const {
-    for (std::uint32_t a = step.after_begin; a < step.after_end; ++a) {
-      const std::uint32_t before = pattern.after[a];
-      const std::uint32_t transfer = transfer_of[instance.schedule + before];
-      if (transfer != not_here) {
-        feeds.push_back({self, transfer});
-      } else {
-        add_feeds(instance, pattern, pattern.steps[before], self, transfer_of, feeds);
-      }
-    }
-  }
-
-  /// NVLink passes follow one round after what they wait for.
-  void follow_feeds() {
-    for (const Instance& instance : plan_.instances) {
-      const Pattern& pattern = plan_.pattern(instance);
-      for (std::uint32_t i = 0; i < pattern.steps.size(); ++i) {
-        const Step& step = pattern.steps[i];
-        if (step.lane != nvlink_lane || step.after_begin == step.after_end) continue;
-        std::uint32_t latest = 0;
-        for (std::uint32_t a = step.after_begin; a < step.after_end; ++a) {
-          latest = std::max(latest, plan_.schedule[instance.schedule + pattern.after[a]]);
-        }
-        plan_.schedule[instance.schedule + i] = latest + 1;
-      }
-    }
   }
 
   /// Rounds by the mean depth of the chains, and the bytes that a port moves in one if the bound is met.
@@ -244,30 +168,33 @@ class Planner {
       deep += own * passes;
     }
     const auto depth = static_cast<std::uint32_t>(std::ceil(deep / std::max(1.0, bytes)));
-    rounds_[network_lane] =
+    rounds_.rounds[network_lane] =
         depth == 0 ? free_rounds : std::min(most_rounds, std::bit_ceil(rounds_of_depth * (1 + depth)));
-    rounds_[nvlink_lane] = nvlink_rounds;
+    rounds_.rounds[nvlink_lane] = nvlink_rounds;
     for (const std::uint16_t lane : {network_lane, nvlink_lane}) {
       const Bytes per_port = fastest_port(lane) * bound_.time;
       // Steps of a pair in one round are one message: rounds enough that none is much above the largest unit.
       const auto least = std::bit_ceil(static_cast<std::uint32_t>(
           1 + std::min<std::int64_t>(per_port.value / largest_unit.value, 1 << 20)));
-      rounds_[lane] = std::max(std::min(rounds_[lane], most_useful_rounds()), least);
-      units_[lane] = std::clamp(Bytes{per_port.value / rounds_[lane]}, smallest_unit[lane], largest_unit);
+      rounds_.rounds[lane] = std::max(std::min(rounds_.rounds[lane], most_useful_rounds()), least);
+      rounds_.bytes[lane] =
+          std::clamp(Bytes{per_port.value / rounds_.rounds[lane]}, smallest_unit[lane], largest_unit);
     }
   }
 
   /// Order matters where ports have several partners: between two GPUs there is nothing to order.
   std::uint32_t most_useful_rounds() const {
-    std::set<std::uint32_t> sources, targets;
-    for (const RefitEntry& entry : refit_.tensors) {
-      const Geometry& geometry = refit_.geometries[entry.geometry];
+    std::vector<char> sends(refit_.fabric.gpu_count()), receives(sends);
+    for (const auto& [place, traits] : traits_of_) {
+      const auto& [number, source_base, target_base] = place;
+      const Geometry& geometry = refit_.geometries[number];
       for (const Rank rank : geometry.source.mesh.ranks)
-        sources.insert(refit_.gpu(Rank{entry.source_base.value + rank.value}).value);
+        sends[refit_.gpu(Rank{source_base + rank.value}).index()] = 1;
       for (const Rank rank : geometry.target.mesh.ranks)
-        targets.insert(refit_.gpu(Rank{entry.target_base.value + rank.value}).value);
+        receives[refit_.gpu(Rank{target_base + rank.value}).index()] = 1;
     }
-    const std::size_t most = std::max(sources.size(), targets.size());
+    const auto most =
+        std::max(std::count(sends.begin(), sends.end(), 1), std::count(receives.begin(), receives.end(), 1));
     return most <= 1 ? 1 : rounds_of_port * std::bit_ceil(static_cast<std::uint32_t>(most));
   }
 
@@ -281,14 +208,16 @@ class Planner {
     return fastest;
   }
 
-  static constexpr std::uint32_t not_here = 0xFFFFFFFF;
   const Refit& refit_;
   LowerBound bound_;
-  std::array<Bytes, 2> units_{};           // by lane
-  std::array<std::uint32_t, 2> rounds_{};  // by lane
+  BalancedRounds rounds_;
   Plan plan_;
   PatternCache cache_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Traits> traits_;
+  std::vector<Traits> traits_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::size_t>
+      traits_of_;  // by tensor's place
+  std::map<std::tuple<std::uint32_t, std::int64_t, std::uint32_t>, std::size_t>
+      traits_at_;  // by what matters
 };
 
 }  // namespace

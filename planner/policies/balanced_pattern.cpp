@@ -2,50 +2,16 @@
 
 #include <algorithm>
 
+#include "planner/policies/entry_domains.hpp"
 #include "planner/shards.hpp"
 
 namespace isthmus {
 namespace {
 
-/// A domain's receivers of one cell, and the cell's holders that sit in the domain.
-struct EntryDomain {
-  DomainId domain;
-  std::vector<std::uint32_t> receivers;  // local target ranks
-  std::vector<std::uint32_t> holders;    // local source ranks inside the domain
-};
-
 struct Arrival {
   Region region;
   std::uint32_t step;
 };
-
-std::vector<EntryDomain> domains_of(const Refit& refit, const Cells& cells, const Cell& cell,
-                                    Rank source_base, Rank target_base) {
-  const std::vector<std::uint32_t>& holders = cells.sources[cell.source].holders;
-  std::vector<EntryDomain> domains;
-  for (const std::uint32_t receiver : cells.targets[cell.target].holders) {
-    const Rank rank{target_base.value + receiver};
-    const bool holds = std::any_of(holders.begin(), holders.end(), [&](std::uint32_t holder) {
-      return source_base.value + holder == rank.value;
-    });
-    if (holds) continue;
-    const DomainId domain = refit.fabric.domain_of(refit.gpu(rank));
-    const auto known = std::find_if(domains.begin(), domains.end(),
-                                    [domain](const EntryDomain& entry) { return entry.domain == domain; });
-    if (known != domains.end()) {
-      known->receivers.push_back(receiver);
-    } else {
-      domains.push_back({domain, {receiver}, {}});
-    }
-  }
-  for (EntryDomain& entry : domains) {
-    for (const std::uint32_t holder : holders) {
-      const GpuId gpu = refit.gpu(Rank{source_base.value + holder});
-      if (refit.fabric.domain_of(gpu) == entry.domain) entry.holders.push_back(holder);
-    }
-  }
-  return domains;
-}
 
 /// Cuts a box into `parts` boxes along one dimension: the outermost that they divide or, but for the
 /// innermost, cut into boxes that differ by at most a sixteenth, so that runs stay long and aligned; else the
@@ -91,33 +57,43 @@ std::int64_t parts_of(Bytes bytes, std::size_t receivers, Bytes unit) {
 class PatternBuilder {
  public:
   PatternBuilder(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation)
-      : refit_(refit),
-        geometry_(geometry),
+      : geometry_(geometry),
         situation_(situation),
         cells_(cells_of(geometry)),
+        domains_(refit, cells_, situation.source_base, situation.target_base),
         next_holder_(cells_.sources.size(), situation.rotation),
         arrivals_(1 + highest_receiver()) {}
 
   Pattern build() {
+    pattern_.steps.reserve(most_steps());
     for (std::uint32_t c = 0; c < cells_.list.size(); ++c) add_cell(cells_.list[c], c);
     return std::move(pattern_);
   }
 
  private:
+  /// Besides copies.
+  std::size_t most_steps() {
+    std::size_t steps = 0;
+    for (const Cell& cell : cells_.list) {
+      const Bytes bytes = geometry_.source.bytes(cell.region);
+      for (const EntryDomain& entry : domains_.of(cell))
+        steps += to_size(parts_of(bytes, entry.receivers.size(), situation_.unit)) * entry.receivers.size();
+    }
+    return steps;
+  }
+
   std::size_t highest_receiver() const {
     return std::max_element(geometry_.target.mesh.ranks.begin(), geometry_.target.mesh.ranks.end())->index();
   }
 
   void add_cell(const Cell& cell, std::uint32_t number) {
     add_copies(cell);
-    std::vector<EntryDomain> fed, open;
-    for (EntryDomain& entry :
-         domains_of(refit_, cells_, cell, situation_.source_base, situation_.target_base)) {
-      (entry.holders.empty() ? open : fed).push_back(std::move(entry));
-    }
+    std::vector<const EntryDomain*> fed, open;
+    for (const EntryDomain& entry : domains_.of(cell)) (entry.holders.empty() ? open : fed).push_back(&entry);
     cell_ = &cell;
+    parts_.clear();
     shift_ = number + situation_.rotation;
-    for (const EntryDomain& entry : fed) enter(entry, nullptr);
+    for (const EntryDomain* entry : fed) enter(*entry, nullptr);
     const std::size_t heads =
         std::clamp<std::size_t>(situation_.heads, 1, std::max<std::size_t>(1, open.size()));
     // Chains of two rotate, which spreads relaying; longer ones keep one order for all cells, so that the
@@ -127,7 +103,7 @@ class PatternBuilder {
       const std::size_t by = (cell.source + cell.target + situation_.rotation) % open.size();
       std::rotate(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(by), open.end());
     }
-    for (std::size_t i = 0; i < open.size(); ++i) enter(open[i], i < heads ? nullptr : &open[i - heads]);
+    for (std::size_t i = 0; i < open.size(); ++i) enter(*open[i], i < heads ? nullptr : open[i - heads]);
     for (const std::uint32_t receiver : touched_) arrivals_[receiver].clear();
     touched_.clear();
   }
@@ -151,8 +127,12 @@ class PatternBuilder {
   /// Brings the cell into a domain, from its holders or from `upstream`, and spreads it inside.
   void enter(const EntryDomain& entry, const EntryDomain* upstream) {
     const std::size_t receivers = entry.receivers.size();
-    const Bytes bytes = geometry_.source.bytes(cell_->region);
-    const auto parts = split(cell_->region, parts_of(bytes, receivers, situation_.unit));
+    if (parts_.empty() || parts_for_ != receivers) {
+      parts_ =
+          split(cell_->region, parts_of(geometry_.source.bytes(cell_->region), receivers, situation_.unit));
+      parts_for_ = receivers;
+    }
+    const std::vector<Region>& parts = parts_;
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const std::size_t at = (p + shift_) % receivers;
       const std::uint32_t first = entry.receivers[at];
@@ -210,15 +190,17 @@ class PatternBuilder {
     return index;
   }
 
-  const Refit& refit_;
   const Geometry& geometry_;
   const BalancedSituation& situation_;
   Cells cells_;
+  EntryDomains domains_;
   Pattern pattern_;
   std::vector<std::uint32_t> next_holder_;      // per source shard: whose turn it is
   std::vector<std::vector<Arrival>> arrivals_;  // per local target rank, of the present cell
   std::vector<std::uint32_t> touched_;          // receivers with arrivals
   const Cell* cell_ = nullptr;
+  std::vector<Region> parts_;  // of the present cell
+  std::size_t parts_for_ = 0;  // receivers
   std::size_t shift_ = 0;
 };
 
@@ -230,11 +212,13 @@ Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const Bal
 
 bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base) {
   const Cells cells = cells_of(geometry);
+  EntryDomains domains(refit, cells, source_base, target_base);
   std::size_t entries = 0, holders = 1;
   for (const Cell& cell : cells.list) {
     holders = std::max(holders, cells.sources[cell.source].holders.size());
-    for (const EntryDomain& entry : domains_of(refit, cells, cell, source_base, target_base)) {
-      const std::int64_t parts = shares_of(geometry.source.bytes(cell.region), entry.receivers.size());
+    const Bytes bytes = geometry.source.bytes(cell.region);
+    for (const EntryDomain& entry : domains.of(cell)) {
+      const std::int64_t parts = shares_of(bytes, entry.receivers.size());
       if (parts < static_cast<std::int64_t>(entry.receivers.size())) return true;
       entries += to_size(parts);
     }
@@ -245,12 +229,12 @@ bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_ba
 std::uint32_t entry_domains(const Refit& refit, const Geometry& geometry, Rank source_base,
                             Rank target_base) {
   const Cells cells = cells_of(geometry);
+  EntryDomains domains(refit, cells, source_base, target_base);
   std::size_t most = 0;
   for (const Cell& cell : cells.list) {
     std::size_t open = 0;
-    for (const EntryDomain& entry : domains_of(refit, cells, cell, source_base, target_base)) {
+    for (const EntryDomain& entry : domains.of(cell))
       if (entry.holders.empty()) ++open;
-    }
     most = std::max(most, open);
   }
   return static_cast<std::uint32_t>(most);

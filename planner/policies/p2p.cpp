@@ -13,8 +13,12 @@ Pattern p2p_pattern(const Geometry& geometry, const RefitEntry& entry) {
   const Cells cells = cells_of(geometry);
   Pattern pattern;
   SafeGroups groups(0);
+  std::size_t overlaps = 0;
+  for (const Cell& cell : cells.list) overlaps += cells.targets[cell.target].holders.size();
+  pattern.steps.reserve(overlaps);
   for (const Cell& cell : cells.list) {
     const Shard& source = cells.sources[cell.source];
+    const std::vector<Region> pieces = message_pieces(geometry.source, cell.region);
     for (const std::uint32_t receiver : cells.targets[cell.target].holders) {
       Step step;
       step.source = LocalRank::source(source.holders.front());
@@ -27,7 +31,7 @@ Pattern p2p_pattern(const Geometry& geometry, const RefitEntry& entry) {
         step.source = LocalRank::source(holder);
         from = to;
       }
-      for (const Region& piece : message_pieces(geometry.source, cell.region)) {
+      for (const Region& piece : pieces) {
         step.region = piece;
         step.group = groups.place(from, to);
         pattern.steps.push_back(step);

@@ -1,6 +1,7 @@
 #include "planner/policies/stage_streams.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -147,11 +148,9 @@ void wait_on_lanes(const Geometry& geometry, std::uint16_t lanes, Pattern& patte
 }
 
 std::uint32_t SafeGroups::place(std::uint32_t a, std::uint32_t b) {
-  const auto filled = [this](std::uint32_t rank) -> Filled& {
-    return last_.try_emplace(rank, Filled{first_, 0}).first->second;
-  };
-  Filled& of_a = filled(a);
-  Filled& of_b = filled(b);
+  if (std::max(a, b) >= last_.size()) last_.resize(std::max(a, b) + std::size_t{1}, Filled{first_, 0});
+  Filled& of_a = last_[a];
+  Filled& of_b = last_[b];
   std::uint32_t group = std::max(of_a.group, of_b.group);
   const auto full = [&group](const Filled& of_rank) {
     return of_rank.group == group && of_rank.operations >= safe_group_size;
@@ -169,6 +168,7 @@ std::uint32_t SafeGroups::place(std::uint32_t a, std::uint32_t b) {
 
 std::vector<Region> message_pieces(const Layout& layout, const Region& box) {
   std::vector<Region> pieces{box};
+  if (layout.bytes(box) <= largest_message) return pieces;
   for (std::size_t d = 0; d < box.dimensions; ++d) {
     std::vector<Region> finer;
     for (const Region& piece : pieces) {

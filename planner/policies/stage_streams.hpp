@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -43,7 +42,7 @@ class SafeGroups {
     std::uint32_t group = 0, operations = 0;
   };
   std::uint32_t first_ = 0, end_ = 0;
-  std::map<std::uint32_t, Filled> last_;  // of each rank
+  std::vector<Filled> last_;  // by rank
 };
 
 /// A box of a message or copy in pieces whose sizes fit into 32 bits, cut along the outermost dimensions.

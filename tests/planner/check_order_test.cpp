@@ -138,5 +138,42 @@ TEST_F(OrderOfGroups, counts_operations_of_a_group_over_all_instances) {
   EXPECT_EQ(test::Twin(*refit_).run(plan_).largest_group, 4U);
 }
 
+TEST_F(OrderOfGroups, counts_instances_alike_in_all_once_where_they_coalesce) {
+  refit({tensor("a", {2}, {1, 0}, {2, 1}), tensor("b", {2}, {1, 0}, {2, 1})}, 3);
+  for (std::size_t target : {0U, 1U}) send(0, target, box({0}, {2}), 0, 0);
+  plan_.schedule = {0, 0};
+  for (Instance& instance : plan_.instances) {
+    instance.pattern = PatternId{0};
+    instance.schedule = 0;
+  }
+  Limits limits;
+  limits.operations_per_group = 2;
+  EXPECT_THAT(
+      messages(proof(limits)),
+      ElementsAre("group 0 of lane main on rank 0 - has 4 operations - at most 2 are allowed; use 2 groups"));
+  plan_.lanes[0].coalesce = true;
+  EXPECT_TRUE(proof(limits).proven());
+  limits.operations_per_group = 1;
+  EXPECT_THAT(
+      messages(proof(limits)),
+      ElementsAre("group 0 of lane main on rank 0 - has 2 operations - at most 1 are allowed; use 2 groups"));
+}
+
+TEST_F(OrderOfGroups, accepts_a_large_group_that_is_large_on_no_rank) {
+  refit({tensor("t", {4}, {4, 0, 0}, {4, 4, 0})}, 8);
+  for (std::int64_t i = 0; i < 4; ++i) send(to_size(i), to_size(i), box({i}, {i + 1}));
+  Limits limits;
+  limits.operations_per_group = 1;
+  EXPECT_TRUE(proof(limits).proven());
+  // The same group, but one rank sends two of its four messages.
+  refit({tensor("u", {4}, {4, 0}, {4, 4, 0})}, 8);
+  for (std::int64_t i = 0; i < 4; ++i) send(i == 1 ? 0 : to_size(i), to_size(i), box({i}, {i + 1}), 0, 1);
+  plan_.instances.erase(plan_.instances.begin());
+  plan_.instances[0].pattern = PatternId{1};
+  EXPECT_THAT(
+      messages(proof(limits)),
+      ElementsAre("group 0 of lane main on rank 0 - has 2 operations - at most 1 are allowed; use 2 groups"));
+}
+
 }  // namespace
 }  // namespace isthmus

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "tests/support/plain_rounds.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -115,6 +117,26 @@ RC_GTEST_PROP(Rounds, follow_from_the_transfers_alone, ()) {
   const std::vector<Transfer> transfers = random_transfers(1000);
   const RoundsWanted wanted{32, Bytes{100}, 1};
   RC_ASSERT(order_rounds(transfers, {}, wanted) == order_rounds(transfers, {}, wanted));
+}
+
+/// Feeds of some transfers, each an earlier one.
+std::vector<Feed> random_feeds(std::size_t transfers) {
+  std::vector<Feed> feeds;
+  for (std::uint32_t i = 1; i < transfers; ++i) {
+    if (*rc::gen::inRange(0, 3) == 0) feeds.push_back({i, *rc::gen::inRange<std::uint32_t>(0, i)});
+  }
+  return feeds;
+}
+
+RC_GTEST_PROP(Rounds, are_those_of_the_plain_algorithm, ()) {
+  std::vector<Transfer> transfers = random_transfers(*rc::gen::element<std::int64_t>(1, 1000));
+  // Far apart, a port's partners are sorted; near each other, they are counted.
+  const std::uint32_t apart = *rc::gen::element(1U, 1000U);
+  for (Transfer& transfer : transfers) transfer.target *= apart;
+  const std::vector<Feed> feeds =
+      *rc::gen::arbitrary<bool>() ? random_feeds(transfers.size()) : std::vector<Feed>{};
+  const RoundsWanted wanted{1U << *rc::gen::inRange(0U, 8U), Bytes{*rc::gen::element(1, 100, 1000)}, 3};
+  RC_ASSERT(order_rounds(transfers, feeds, wanted) == test::plain_rounds(transfers, feeds, wanted));
 }
 
 TEST(Rounds, of_an_all_to_all_are_permutations) {
