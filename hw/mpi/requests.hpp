@@ -26,7 +26,7 @@ class MpiRequests {
 
   void send(const std::byte* memory, std::int64_t bytes, std::uint32_t peer, int tag, std::uint32_t token);
   void receive(std::byte* memory, std::int64_t bytes, std::uint32_t peer, int tag, std::uint32_t token);
-  /// Without an answer from the other side: for notices, which nobody waits to have taken.
+  /// Without an answer from the other side: ends when MPI has the bytes.
   void post(const std::byte* memory, std::int64_t bytes, std::uint32_t peer, int tag, std::uint32_t token);
 
   /// Waits until something has ended; returns the tokens, once for each message or part.

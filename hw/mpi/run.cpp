@@ -10,8 +10,11 @@
 namespace isthmus::hw {
 namespace {
 
-/// A stream goes on in parts, so that processes along its way work at the same time.
-constexpr std::int64_t least_stream_part = std::int64_t{64} << 10, most_stream_parts = 64;
+/// A stream goes on in parts, so that processes along its way work at the same time. Of parts below MPI's
+/// eager limit (64 KiB over TCP) each is on its way without a handshake, and they arrive one after the other;
+/// every eighth and the last one wait until they are taken.
+constexpr std::int64_t least_stream_part = std::int64_t{60} << 10, most_stream_parts = 256;
+constexpr std::uint32_t stream_window = 16, answered_parts = 8;
 
 std::int64_t stream_part(std::int64_t bytes) {
   return std::max(least_stream_part, (bytes + most_stream_parts - 1) / most_stream_parts);
@@ -62,7 +65,8 @@ MpiRun::MpiRun(const MpiProgram& mpi, HostMemory& memory, MpiWorld& world, const
       queues_(mpi.queues),
       requests_(world, [this](std::uint32_t token) { return describe(token); }),
       under_way_(mpi.work.size(), 0),
-      buffers_(mpi.work.size()) {
+      buffers_(mpi.work.size()),
+      streams_(mpi.work.size()) {
   for (const std::uint32_t operation : mpi.part.number) spans_.push_back({operation, {}, {}});
 }
 
@@ -153,26 +157,35 @@ void MpiRun::start_stream(std::uint32_t operation) {
       next += move.bytes();
     }
   }
-  for (std::int64_t first = 0, part = 0; first < stream.bytes; first += size, ++part) {
-    const auto index = static_cast<std::uint32_t>(part);
-    if (!stream.previous) {
-      pass_on(operation, index);
-    } else {
-      const std::int64_t bytes = std::min(size, stream.bytes - first);
-      requests_.receive(buffer.data() + first, bytes, *stream.previous, tag(mpi_.part.number[operation]),
-                        token(Role::stream_in, operation, index, part_count(bytes)));
-    }
+  const auto parts = static_cast<std::uint32_t>((stream.bytes + size - 1) / size);
+  streams_[operation].here.assign(parts, !stream.previous);
+  for (std::uint32_t part = 0; stream.previous && part < parts; ++part) {
+    const std::int64_t first = part * size, bytes = std::min(size, stream.bytes - first);
+    requests_.receive(buffer.data() + first, bytes, *stream.previous, tag(mpi_.part.number[operation]),
+                      token(Role::stream_in, operation, part, part_count(bytes)));
   }
+  pass_on(operation);
 }
 
-void MpiRun::pass_on(std::uint32_t operation, std::uint32_t part) {
+void MpiRun::pass_on(std::uint32_t operation) {
   const RankStream& stream = *mpi_.work[operation].stream;
   if (!stream.next) return;
-  const std::int64_t size = stream_part(stream.bytes), first = part * size;
-  const std::int64_t bytes = std::min(size, stream.bytes - first);
-  requests_.send(buffers_[operation].back().data() + first, bytes, *stream.next,
-                 tag(mpi_.part.number[operation]),
-                 token(Role::stream_out, operation, part, part_count(bytes)));
+  StreamState& state = streams_[operation];
+  const std::int64_t size = stream_part(stream.bytes);
+  while (state.sent < state.here.size() && state.here[state.sent] &&
+         state.sent < state.gone + stream_window) {
+    const std::int64_t first = state.sent * size, bytes = std::min(size, stream.bytes - first);
+    const std::byte* const memory = buffers_[operation].back().data() + first;
+    const int own_tag = tag(mpi_.part.number[operation]);
+    const std::uint32_t sent = token(Role::stream_out, operation, state.sent, part_count(bytes));
+    const std::uint32_t next = state.sent + 1;
+    if (next % answered_parts == 0 || next == state.here.size()) {
+      requests_.send(memory, bytes, *stream.next, own_tag, sent);
+    } else {
+      requests_.post(memory, bytes, *stream.next, own_tag, sent);
+    }
+    ++state.sent;
+  }
 }
 
 const std::byte* MpiRun::packed(const RankMessage& message, std::vector<std::byte>& buffer) {
@@ -207,8 +220,11 @@ void MpiRun::end(std::uint32_t token) {
   if (share.role == Role::receive) {
     std::vector<std::byte>& buffer = buffers_[share.operation][share.index];
     if (!buffer.empty()) unpack(work.receives[share.index], buffer.data());
-  } else if (share.role == Role::stream_in) {
-    pass_on(share.operation, share.index);
+  } else if (work.stream) {
+    StreamState& state = streams_[share.operation];
+    if (share.role == Role::stream_in) state.here[share.index] = true;
+    if (share.role == Role::stream_out) ++state.gone;
+    pass_on(share.operation);
   }
   if (--under_way_[share.operation] > 0) return;
   if (work.stream && work.stream->previous) {

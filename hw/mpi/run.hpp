@@ -55,11 +55,17 @@ class MpiRun {
     std::int64_t left = 1;        // parts of the message under way
   };
 
+  struct StreamState {
+    std::vector<bool> here;  // by part
+    std::uint32_t sent = 0;  // leading parts that have been handed on
+    std::uint32_t gone = 0;  // of those, taken by the next process
+  };
+
   Instant now() const;
   void start_ready();
   void start(std::uint32_t operation);
   void start_stream(std::uint32_t operation);
-  void pass_on(std::uint32_t operation, std::uint32_t part);
+  void pass_on(std::uint32_t operation);
   std::uint32_t token(Role role, std::uint32_t operation, std::uint32_t index, std::int64_t parts);
   void end(std::uint32_t token);
   void unpack(const RankMessage& message, const std::byte* bytes);
@@ -80,6 +86,7 @@ class MpiRun {
   std::vector<std::uint32_t> ready_;                          // own operations and notices
   std::vector<std::uint32_t> under_way_;                      // by own operation: shares
   std::vector<std::vector<std::vector<std::byte>>> buffers_;  // by own operation: of its messages
+  std::vector<StreamState> streams_;                          // by own operation
   std::vector<LocalSpan> spans_;
   std::size_t complete_ = 0;
 };

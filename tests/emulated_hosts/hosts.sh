@@ -76,5 +76,5 @@ export EMULATED_SLOTS EMULATED_SET_RATE=$scratch/set-rate
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TMPDIR=$scratch
 export EMULATED_MPIRUN="mpirun --host $list --map-by slot --bind-to none --mca plm_rsh_agent $scratch/agent
   --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include 10.99.0.0/24 --mca oob_tcp_if_include 10.99.0.0/24
-  --mca plm_rsh_no_tree_spawn 1 --mca btl_tcp_sndbuf 131072 --mca btl_tcp_rcvbuf 131072 --mca mpi_yield_when_idle 1"
+  --mca plm_rsh_no_tree_spawn 1 --mca btl_tcp_sndbuf 262144 --mca btl_tcp_rcvbuf 524288 --mca mpi_yield_when_idle 1"
 ip netns exec "${EMULATED_PREFIX}m" timeout --kill-after=5 "${EMULATED_SECONDS:-240}" "$@"
