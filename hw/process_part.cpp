@@ -128,11 +128,22 @@ void add_to(std::vector<RankMessage>& messages, const Transfer& transfer, std::u
   found->moves.push_back(transfer.move);
 }
 
+/// The processes of one host after each other, hosts in order of first appearance.
+void group_by_host(const std::vector<std::uint32_t>& host_of, std::vector<std::uint32_t>& way) {
+  if (host_of.empty()) return;
+  std::vector<std::uint32_t> hosts;
+  for (const std::uint32_t process : way)
+    if (!contains(hosts, host_of[process])) hosts.push_back(host_of[process]);
+  const auto place = [&](std::uint32_t process) {
+    return std::find(hosts.begin(), hosts.end(), host_of[process]) - hosts.begin();
+  };
+  std::stable_sort(way.begin(), way.end(), [&](auto a, auto b) { return place(a) < place(b); });
+}
+
 /// The way of a broadcast through the processes; a member of another process than the root's stands for all.
-void add_stream(const Operations& operations, const Operation& operation,
+void add_stream(const Operation& operation, const std::vector<std::uint32_t>& way,
                 const std::vector<Transfer>& transfers, const std::vector<std::uint32_t>& process_of,
                 std::uint32_t process, ProcessWork& work) {
-  const std::vector<std::uint32_t> way = processes_in(operations, operation, process_of);
   const auto here = std::find(way.begin(), way.end(), process);
   RankStream stream;
   stream.root = operation.source;
@@ -161,12 +172,15 @@ ProcessPart part_of(const Operations& operations, const std::vector<std::uint32_
 }
 
 ProcessWork work_of(const Program& program, std::uint32_t operation,
-                    const std::vector<std::uint32_t>& process_of, std::uint32_t process) {
+                    const std::vector<std::uint32_t>& process_of, std::uint32_t process,
+                    const std::vector<std::uint32_t>& host_of) {
   ProcessWork work;
   const Operation& what = program.operations().list[operation];
   const std::vector<Transfer> transfers = program.transfers(operation);
   if (what.kind == StepKind::broadcast) {
-    add_stream(program.operations(), what, transfers, process_of, process, work);
+    std::vector<std::uint32_t> way = processes_in(program.operations(), what, process_of);
+    group_by_host(host_of, way);
+    add_stream(what, way, transfers, process_of, process, work);
     return work;
   }
   for (const Transfer& transfer : transfers) {

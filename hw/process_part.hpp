@@ -5,8 +5,9 @@
 //   `after`             by the processes that take part in both operations: there the bytes meet. Where none
 //                       does, every process of the earlier one sends a notice to that of the later one's source
 // A message is what goes from one rank to one other in an operation; both ends derive the same list of them,
-// in the same order. Broadcasts go as a stream from process to process, in order of first appearance from the
-// root's on, each handing on what has come: so they cross every link once, as the simulator has it.
+// in the same order. Broadcasts go as a stream from process to process, hosts and on them processes in order of
+// first appearance from the root's on, each handing on what has come: so they cross every link once, as the
+// simulator has it.
 // Invariant: what a process waits for, another one sends; for a proven plan no process waits for ever.
 
 #include <cstdint>
@@ -58,8 +59,10 @@ struct ProcessWork {
   std::optional<RankStream> stream;
 };
 
+/// `host_of`: by process; every one on a host of its own where it is empty.
 ProcessWork work_of(const Program& program, std::uint32_t operation,
-                    const std::vector<std::uint32_t>& process_of, std::uint32_t process);
+                    const std::vector<std::uint32_t>& process_of, std::uint32_t process,
+                    const std::vector<std::uint32_t>& host_of = {});
 
 /// Rank r on process r where there are as many of both; otherwise as ranks are folded onto GPUs.
 std::vector<std::uint32_t> processes_of_ranks(const Program& program, std::uint32_t processes);

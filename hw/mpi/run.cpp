@@ -40,7 +40,7 @@ MpiProgram::MpiProgram(const Program& lowered, const MpiWorld& world)
     throw SystemError(fmt::format("MPI has tags up to {}, the plan needs {}", world.most_tag(), last_tag));
   work.reserve(part.number.size());
   for (const std::uint32_t operation : part.number)
-    work.push_back(work_of(program, operation, process_of, world.process()));
+    work.push_back(work_of(program, operation, process_of, world.process(), world.host_of()));
 }
 
 SystemFault MpiProgram::missing(std::uint32_t process) const {

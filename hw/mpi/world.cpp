@@ -101,7 +101,9 @@ void MpiWorld::join() {
   for (const std::vector<std::byte>& one : exchange(bytes, who)) {
     std::string host(one.size(), ' ');
     std::memcpy(host.data(), one.data(), one.size());
-    if (std::find(hosts_.begin(), hosts_.end(), host) == hosts_.end()) hosts_.push_back(std::move(host));
+    const auto known = std::find(hosts_.begin(), hosts_.end(), host) - hosts_.begin();
+    host_of_.push_back(static_cast<std::uint32_t>(known));
+    if (known == static_cast<std::ptrdiff_t>(hosts_.size())) hosts_.push_back(std::move(host));
   }
 }
 

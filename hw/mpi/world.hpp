@@ -41,6 +41,8 @@ class MpiWorld {
   void set_deadline(std::chrono::nanoseconds deadline);
   /// Host names of the processes, each once, in order.
   const std::vector<std::string>& hosts() const { return hosts_; }
+  /// By process: which of those.
+  const std::vector<std::uint32_t>& host_of() const { return host_of_; }
   /// The largest tag of a message.
   std::int64_t most_tag() const { return most_tag_; }
 
@@ -73,6 +75,7 @@ class MpiWorld {
   std::uint32_t process_ = 0, size_ = 1;
   std::int64_t most_tag_ = 0;
   std::vector<std::string> hosts_;
+  std::vector<std::uint32_t> host_of_;
 };
 
 }  // namespace isthmus::hw

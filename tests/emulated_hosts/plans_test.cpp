@@ -39,7 +39,7 @@ class EmulatedHosts : public ::testing::Test {
   bool run(int slots, const std::string& names) {
     const std::filesystem::path here = project_folder() / "tests/emulated_hosts";
     const std::string command =
-        fmt::format("EMULATED_SLOTS={} EMULATED_SECONDS=120 '{}' 4 400mbit '{}' '{}' '{}' '{}' {}", slots,
+        fmt::format("EMULATED_SLOTS={} EMULATED_SECONDS=120 '{}' 4 200mbit '{}' '{}' '{}' '{}' {}", slots,
                     (here / "hosts.sh").string(), (here / "plans.sh").string(), ISTHMUS_BINARY,
                     (project_folder() / "scenarios/emulated").string(), folder_.path().string(), names);
     const test::CommandResult result = test::run_command(command);

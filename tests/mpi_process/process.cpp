@@ -47,7 +47,7 @@ void stay_away() {
 std::size_t own_steps(const hw::Program& program, std::uint32_t process) {
   std::size_t count = 0;
   for (const Operation& operation : program.operations().list)
-    count += operation.source.value == process || operation.target.value == process ? 1 : 0;
+    count += operation.source.value == process || operation.target.value == process ? 1U : 0U;
   return count;
 }
 
