@@ -21,8 +21,8 @@
 
 namespace isthmus::hw {
 
-/// `nominal`: of the NVLink, or of the NIC, that was measured. `source`: what measured, and when. Constants of
-/// which there is no curve keep those of `base`.
+/// `nominal`: of the NVLink, or of the NIC, that was measured. `source`: what measured, and when. Constants
+/// of which there is no curve keep those of `base`.
 Calibration fitted(const std::vector<CurvePoint>& curves, const Calibration& base, Bandwidth nominal,
                    const std::string& source);
 

@@ -1,5 +1,6 @@
 #pragma once
-// The arenas of the ranks of one process (all of them, unless said), what fills them before a run, and what judges them after it.
+// The arenas of the ranks of one process (all of them, unless said), what fills them before a run, and what
+// judges them after it.
 // Ranks are dealt to threads; what is found is listed by rank, so threads change no result.
 // Invariant: every byte of an arena but the gaps between shards has a value that the pass determines.
 

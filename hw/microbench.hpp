@@ -1,8 +1,8 @@
 #pragma once
-// Micro-benchmarks of the GPUs at hand, or of the network between MPI processes: what a calibration is made of. Each point is the median of several
-// runs after warm-ups, with the fastest and the slowest: GPU time by events, from before the work is issued
-// until it is complete on all GPUs that take part, and the host time that issuing took. What happens once
-// (set-up of communicators, first messages) is a point of its own.
+// Micro-benchmarks of the GPUs at hand, or of the network between MPI processes: what a calibration is made
+// of. Each point is the median of several runs after warm-ups, with the fastest and the slowest: GPU time by
+// events, from before the work is issued until it is complete on all GPUs that take part, and the host time
+// that issuing took. What happens once (set-up of communicators, first messages) is a point of its own.
 // Rates are payload per second in one direction; copies within a GPU also read what they write, so they use
 // twice that of its memory.
 

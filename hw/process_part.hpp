@@ -3,11 +3,11 @@
 // operations that its ranks take part in, and obeys planner/plan.hpp for them by itself:
 //   groups and windows  of its own ranks in full; of others' ranks as far as the same operations show them
 //   `after`             by the processes that take part in both operations: there the bytes meet. Where none
-//                       does, every process of the earlier one sends a notice to that of the later one's source
+//                       does, every process of the earlier one sends a notice to the later one's source
 // A message is what goes from one rank to one other in an operation; both ends derive the same list of them,
-// in the same order. Broadcasts go as a stream from process to process, hosts and on them processes in order of
-// first appearance from the root's on, each handing on what has come: so they cross every link once, as the
-// simulator has it.
+// in the same order. Broadcasts go as a stream from process to process, hosts and on them processes in order
+// of first appearance from the root's on, each handing on what has come: so they cross every link once, as
+// the simulator has it.
 // Invariant: what a process waits for, another one sends; for a proven plan no process waits for ever.
 
 #include <cstdint>

@@ -143,6 +143,23 @@ void judge(const MpiProgram& mpi, MpiWorld& world, const HostMemory& memory, std
     add_verdict(bytes, most, measurement);
 }
 
+/// While it lives, the world can name the operations of the program.
+class MpiScene {
+ public:
+  MpiScene(const MpiProgram& mpi, MpiWorld& world) : world_(world) {
+    world.set_scene([&mpi](std::uint32_t operation) {
+      if (mpi.ranks.empty() || mpi.program.operations().list.empty()) return std::string{};
+      return fmt::format(" (rank {}; {})", mpi.ranks.front().value, mpi.program.describe(operation));
+    });
+  }
+  ~MpiScene() { world_.set_scene({}); }
+  MpiScene(const MpiScene&) = delete;
+  MpiScene& operator=(const MpiScene&) = delete;
+
+ private:
+  MpiWorld& world_;
+};
+
 Bytes between_ranks(const Program& program) {
   Bytes sum;
   for (std::uint32_t i = 0; i < program.operations().list.size(); ++i) {
@@ -159,6 +176,7 @@ Measurement MpiExecutor::run(const Program& program, const RunOptions& options) 
   if (!world_) world_ = std::make_unique<MpiWorld>(deadline);
   world_->set_deadline(deadline);
   const MpiProgram mpi(program, *world_);
+  const MpiScene scene(mpi, *world_);
   HostMemory memory(program, 1, mpi.ranks);
   Measurement measurement;
   measurement.backend = "mpi";

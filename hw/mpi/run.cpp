@@ -78,6 +78,7 @@ Instant MpiRun::now() const {
 int MpiRun::tag(std::uint32_t operation) const { return static_cast<int>(2 * operation + 1); }
 
 std::vector<LocalSpan> MpiRun::run() {
+  if (!mpi_.part.number.empty()) world_.doing(mpi_.part.number.front());
   world_.exchange({}, [this](std::uint32_t process) { return mpi_.missing(process); });
   start_ = MpiWorld::Clock::now();
   if (watch_) watch_(0);
@@ -119,6 +120,7 @@ void MpiRun::start(std::uint32_t operation) {
     return;
   }
   spans_[operation].ready = now();
+  world_.doing(mpi_.part.number[operation]);
   const ProcessWork& work = mpi_.work[operation];
   const int own_tag = tag(mpi_.part.number[operation]);
   buffers_[operation].resize(work.receives.size() + work.sends.size() + 1);

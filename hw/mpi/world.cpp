@@ -11,6 +11,7 @@
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -24,6 +25,7 @@ namespace {
 constexpr int exchange_tag = 0;
 
 constexpr std::chrono::microseconds nap{50};
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
 sigset_t only_terminate() {
   sigset_t signals;
@@ -113,21 +115,42 @@ void MpiWorld::beat() {
   ends_ = (Clock::now() + deadline_ + grace).time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-void MpiWorld::rest() { ends_ = std::numeric_limits<std::int64_t>::max(); }
+void MpiWorld::rest() { ends_ = never; }
+
+void MpiWorld::set_scene(std::function<std::string(std::uint32_t)> describe) {
+  const std::lock_guard lock(scene_mutex_);
+  scene_ = std::move(describe);
+}
 
 void MpiWorld::look_after() {
+  std::int64_t patience = never;  // once told to end
   while (!over_) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (Clock::now().time_since_epoch() / std::chrono::nanoseconds(1) < ends_ || over_) continue;
-    fmt::print(stderr, "isthmus: process {} has not come back from MPI for {:.3g} s; it ends itself\n",
-               process_, in_seconds(deadline_ + grace));
-    std::fflush(stderr);
-    ::_exit(3);
+    const std::int64_t now = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+    if (told_to_end()) told_ = true;
+    if (told_ && patience == never) patience = now + std::int64_t{1'000'000'000};
+    const std::int64_t ends = ends_;
+    if (ends != never && now >= std::min(ends, patience) && !over_) give_up();
   }
+}
+
+void MpiWorld::give_up() {
+  std::string step;
+  {
+    const std::lock_guard lock(scene_mutex_);
+    if (scene_) step = scene_(doing_);
+  }
+  const std::string reason = told_
+                                 ? std::string("ended by the launcher (SIGTERM)")
+                                 : fmt::format("not complete after {:.3g} s", in_seconds(deadline_ + grace));
+  fmt::print(stderr, "isthmus: process {} does not come back from MPI: {}{}\n", process_, reason, step);
+  std::fflush(stderr);
+  ::_exit(3);
 }
 
 void MpiWorld::fail(SystemFault fault) {
   failed_ = true;
+  rest();
   throw SystemError(to_string(fault));
 }
 
@@ -141,7 +164,7 @@ void MpiWorld::require(int code, const char* call, const std::function<SystemFau
 
 void MpiWorld::still_waiting(Clock::time_point since, const std::function<SystemFault()>& fault) {
   beat();
-  const bool ended = told_to_end();
+  const bool ended = told_ || told_to_end();
   if (!ended && Clock::now() - since <= deadline_) {
     std::this_thread::sleep_for(nap);
     return;

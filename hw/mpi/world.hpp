@@ -3,8 +3,8 @@
 // Nothing hangs. Messages are nonblocking and polled; a wait without any completion for the deadline, a call
 // that fails, and SIGTERM (which launchers send when another process has died) all leave as SystemError with
 // the step and the rank of what was waited for. A thread looks after the calls that block by nature: where
-// the process has not come back from MPI for the deadline and `grace` more, it says so and ends the process
-// with exit status 3. After a failure MPI_Finalize, which would wait for the dead, is left out: the launcher
+// the process has not come back from MPI for the deadline and `grace` more (a second after SIGTERM), it names
+// what was in hand and ends the process with exit status 3. After a failure MPI_Finalize, which would wait for the dead, is left out: the launcher
 // sees the exit status and ends the job.
 // SIGTERM is blocked in all threads from before MPI_Init on, and looked for wherever this waits.
 
@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,7 +27,7 @@ namespace isthmus::hw {
 class MpiWorld {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds grace{5};
+  static constexpr std::chrono::seconds grace{3};
 
   /// Joins the job; alone where there is none.
   explicit MpiWorld(std::chrono::nanoseconds deadline);
@@ -51,6 +52,9 @@ class MpiWorld {
   using Who = std::function<SystemFault(std::uint32_t)>;
   std::vector<std::vector<std::byte>> exchange(const std::vector<std::byte>& bytes, const Who& who);
 
+  /// What the process works for, an operation, and how to name it; for the case that MPI does not let it go.
+  void doing(std::uint32_t operation) { doing_ = operation; }
+  void set_scene(std::function<std::string(std::uint32_t)> describe);
   /// Around calls into MPI: between the two the process has to be back within the deadline.
   void beat();
   void rest();
@@ -62,6 +66,7 @@ class MpiWorld {
 
  private:
   void look_after();
+  [[noreturn]] void give_up();
   void join();
   [[noreturn]] void fail(SystemFault fault);
   std::vector<std::vector<std::byte>> round(const std::vector<std::byte>& bytes,
@@ -70,6 +75,10 @@ class MpiWorld {
   std::chrono::nanoseconds deadline_;
   std::atomic<std::int64_t> ends_ = 0;  // of the patience of look_after(), on Clock, in nanoseconds
   std::atomic<bool> over_ = false;
+  std::atomic<bool> told_ = false;  // to end, by SIGTERM
+  std::atomic<std::uint32_t> doing_ = 0;
+  std::mutex scene_mutex_;
+  std::function<std::string(std::uint32_t)> scene_;
   std::thread guardian_;
   bool failed_ = false;
   std::uint32_t process_ = 0, size_ = 1;

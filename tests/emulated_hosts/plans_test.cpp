@@ -1,4 +1,4 @@
-// Plans on emulated hosts: every policy's plan of every scenario of scenarios/emulated, run by an MPI job over
+// Plans on emulated hosts: every policy's plan of the scenarios in scenarios/emulated, run by MPI jobs over
 // four network namespaces with rate-limited links, byte-exact and beside its prediction.
 
 #include <algorithm>
