@@ -8,6 +8,7 @@
 #include <array>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -84,6 +85,8 @@ MpiWorld::~MpiWorld() {
 }
 
 void MpiWorld::join() {
+  // Or else a process that finds a peer gone reports it through the launcher, and may wait for it for ever.
+  ::setenv("OMPI_MCA_orte_base_help_aggregate", "0", 0);
   int given = 0, process = 0, size = 0, found = 0;
   no_fault_but(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given), "MPI_Init_thread");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -128,7 +131,7 @@ void MpiWorld::look_after() {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const std::int64_t now = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     if (told_to_end()) told_ = true;
-    if (told_ && patience == never) patience = now + std::int64_t{1'000'000'000};
+    if (told_ && patience == never) patience = now + std::int64_t{500'000'000};
     const std::int64_t ends = ends_;
     if (ends != never && now >= std::min(ends, patience) && !over_) give_up();
   }

@@ -39,7 +39,12 @@ std::uint32_t launched_process() {
   return text == nullptr ? 0 : static_cast<std::uint32_t>(std::stoul(text));
 }
 
+/// Until the launcher ends the job.
 void stay_away() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   while (true) ::pause();
 }
 
