@@ -4,8 +4,8 @@
 // that fails, and SIGTERM (which launchers send when another process has died) all leave as SystemError with
 // step and rank of what was waited for. A thread looks after the calls that block by nature: where the
 // process has not come back from MPI for the deadline and `grace` more (half a second after SIGTERM), it
-// names what was in hand and ends the process with exit status 3. After a failure MPI_Finalize, which would wait for
-// the dead, is left out: the launcher sees the exit status and ends the job.
+// names what was in hand and ends the process with exit status 3. After a failure MPI_Finalize, which would
+// wait for the dead, is left out: the launcher sees the exit status and ends the job.
 // SIGTERM is blocked in all threads from before MPI_Init on, and looked for wherever this waits.
 
 #include <mpi.h>
