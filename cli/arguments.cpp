@@ -170,8 +170,12 @@ CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
 
 CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   CLI::App* command = app.add_subcommand(
-      "calibrate", "Measure the GPUs at hand: messages, writes into peers, copies (docs/calibration.md)");
-  command->add_option("--backend", options.backend, "What measures: nccl, the default")->type_name("NAME");
+      "calibrate", "Measure the GPUs at hand, or a network: messages, writes, copies (docs/calibration.md)");
+  command
+      ->add_option(
+          "--backend", options.backend,
+          "What measures: nccl (GPUs of this host), the default; mpi (first to last process, under mpirun)")
+      ->type_name("NAME");
   command
       ->add_option("-o,--output", options.output,
                    "Calibration file to write, whole or not at all; - for standard output, then nothing else")
@@ -181,6 +185,9 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   command
       ->add_option("--nvlink", options.nvlink,
                    "Nominal rate from one GPU to another; default 450 GB/s (H100)")
+      ->type_name("RATE");
+  command
+      ->add_option("--nic", options.nic, "Nominal rate of a host's link, with --backend mpi; default 50 GB/s")
       ->type_name("RATE");
   command->add_flag("--json", options.json, "Print JSON lines, one a point, and nothing else");
   return command;

@@ -50,48 +50,53 @@ std::string today() {
 /// What goes into the calibration file beside the curves; read before anything is measured.
 struct CalibrationFrame {
   Calibration base;
-  Bandwidth nvlink;
+  Bandwidth nominal;
 };
 
 CalibrationFrame read_frame(const CalibrateOptions& options) {
   if (options.output.empty()) return {};
-  const std::optional<Bandwidth> nvlink = parse_bandwidth(options.nvlink);
-  if (!nvlink)
-    throw InputError({"--nvlink", 0, ""}, fmt::format("'{}'", printable(options.nvlink)), rate_form);
-  return {read_calibration(options.base, std::filesystem::current_path(), {"--base", 0, ""}), *nvlink};
+  const bool network = options.backend == "mpi";
+  const std::string& text = network ? options.nic : options.nvlink;
+  const std::optional<Bandwidth> nominal = parse_bandwidth(text);
+  if (!nominal)
+    throw InputError({network ? "--nic" : "--nvlink", 0, ""}, fmt::format("'{}'", printable(text)),
+                     rate_form);
+  return {read_calibration(options.base, std::filesystem::current_path(), {"--base", 0, ""}), *nominal};
 }
 
 /// Prints each point as it comes, unless the calibration itself goes to standard output.
 std::vector<hw::CurvePoint> measure(const CalibrateOptions& options, hw::CurveDevice& device) {
   std::vector<hw::CurvePoint> points;
-  device = hw::measure_curves([&](const hw::CurvePoint& point) {
+  const auto visit = [&](const hw::CurvePoint& point) {
     points.push_back(point);
     if (options.output == "-") return;
+    if (points.size() == 1 && !options.json) {
+      fmt::print("{:<20} {:>6} {:>12} {:>8} {:>6} {:>12} {:>12} {:>12} {:>10}\n", "path", "count", "bytes",
+                 "row", "blocks", "median us", "slowest us", "host us", "GB/s");
+    }
     fmt::print("{}\n", options.json ? json_line(point) : table_line(point));
     std::fflush(stdout);
-  });
+  };
+  device = options.backend == "mpi" ? hw::measure_network_curves(visit) : hw::measure_curves(visit);
   return points;
 }
 
 }  // namespace
 
 int calibrate(const CalibrateOptions& options) {
-  if (options.backend != "nccl")
-    throw InputError({"--backend", 0, ""}, fmt::format("'{}'", printable(options.backend)), "nccl");
+  if (options.backend != "nccl" && options.backend != "mpi")
+    throw InputError({"--backend", 0, ""}, fmt::format("'{}'", printable(options.backend)), "nccl, mpi");
   const CalibrationFrame frame = read_frame(options);
   const bool quiet = options.output == "-";
-  if (!options.json && !quiet) {
-    fmt::print("{:<20} {:>6} {:>12} {:>8} {:>6} {:>12} {:>12} {:>12} {:>10}\n", "path", "count", "bytes",
-               "row", "blocks", "median us", "slowest us", "host us", "GB/s");
-  }
   hw::CurveDevice device;
   const std::vector<hw::CurvePoint> points = measure(options, device);
+  if (!device.reports) return 0;
   if (!quiet && options.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"device", device.description}}.dump());
   if (!quiet && !options.json) fmt::print("{}\n", device.description);
   if (options.output.empty()) return 0;
   const std::string source = fmt::format("isthmus calibrate, {}, {}", device.description, today());
-  write_output(options.output, hw::calibration_text(hw::fitted(points, frame.base, frame.nvlink, source),
+  write_output(options.output, hw::calibration_text(hw::fitted(points, frame.base, frame.nominal, source),
                                                     fmt::format("{}; what it did not measure is that of {}",
                                                                 source, options.base)));
   return 0;

@@ -61,6 +61,7 @@ struct CalibrateOptions {
   std::string output;               // calibration file to write; empty: none
   std::string base = "h100-ib400";  // for what a host's GPUs do not say
   std::string nvlink = "450 GB/s";  // nominal rate between two GPUs
+  std::string nic = "50 GB/s";      // and of a host's link, for the backend mpi
   bool json = false;                // JSON lines
 };
 int calibrate(const CalibrateOptions& options);

@@ -49,14 +49,16 @@ void trace(const Refit& refit, const report::Replay& replay, const Plan* plan, c
 }
 
 /// Prints; 1 where bytes are wrong, a plan is not proven, or a prediction is too far off.
-int conclude(const Refit& refit, const Plan* plan, const report::Replay& replay,
-             const ReplayOptions& options) {
-  print(report::replay_document(replay, options.json));
-  if (options.trace) trace(refit, replay, plan, options);
+int conclude(const Refit& refit, const Plan* plan, const report::Replay& replay, const ReplayOptions& options,
+             bool reports) {
+  if (reports) print(report::replay_document(replay, options.json));
+  if (options.trace && reports) trace(refit, replay, plan, options);
   if (options.verify && !replay.byte_exact()) return 1;
   if (!options.tolerance || replay.within(*options.tolerance)) return 0;
-  fmt::print(stderr, "isthmus: a measured time is further from its prediction than --tolerance {} allows\n",
-             *options.tolerance);
+  if (reports) {
+    fmt::print(stderr, "isthmus: a measured time is further from its prediction than --tolerance {} allows\n",
+               *options.tolerance);
+  }
   return 1;
 }
 
@@ -70,8 +72,8 @@ int replay_plan(const PlanFile& file, hw::Executor& executor, const ReplayOption
   if (options.model) refuse("--model");
   if (!options.overrides.empty()) refuse("--set");
   const report::ReplaySettings settings = settings_of(options, file.scenario);
-  return conclude(file.refit, &file.plan, report::replay_plan(file.refit, file.plan, executor, settings),
-                  options);
+  const report::Replay replay = report::replay_plan(file.refit, file.plan, executor, settings);
+  return conclude(file.refit, &file.plan, replay, options, executor.reports());
 }
 
 }  // namespace
@@ -85,7 +87,8 @@ int replay(const ReplayOptions& options) {
   report::ReplaySettings settings = settings_of(options, scenario);
   const ScaledRefit scaled = scale_refit(resolve(scenario), options.scale);
   settings.share = scaled.share;
-  return conclude(scaled.refit, nullptr, report::replay(scaled.refit, names, *executor, settings), options);
+  const report::Replay replay = report::replay(scaled.refit, names, *executor, settings);
+  return conclude(scaled.refit, nullptr, replay, options, executor->reports());
 }
 
 }  // namespace isthmus::cli

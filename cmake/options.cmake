@@ -1,6 +1,6 @@
 # Everything a user can choose; CMakePresets.json holds the combinations in daily use.
 # AUTO parts are built where what they need is installed, and left out with a line in the summary where it is not.
-foreach(part IN ITEMS TESTS BENCH CUDA)
+foreach(part IN ITEMS TESTS BENCH CUDA MPI)
   set(ISTHMUS_${part} AUTO CACHE STRING "AUTO, ON (an error where something is missing) or OFF")
   set_property(CACHE ISTHMUS_${part} PROPERTY STRINGS AUTO ON OFF)
 endforeach()

@@ -8,7 +8,7 @@ build_packages=(g++=c++ cmake=cmake ninja-build=ninja libboost-graph-dev=boost/g
   libyaml-cpp-dev=yaml-cpp/yaml.h nlohmann-json3-dev=nlohmann/json.hpp libfmt-dev=fmt/format.h
   libcli11-dev=CLI/CLI.hpp libpugixml-dev=pugixml.hpp coinor-libclp-dev=coin/ClpSimplex.hpp)
 test_packages=(libgtest-dev=gtest/gtest.h libgmock-dev=gmock/gmock.h librapidcheck-dev=rapidcheck.h
-  libbenchmark-dev=benchmark/benchmark.h)
+  libbenchmark-dev=benchmark/benchmark.h libopenmpi-dev=mpicxx openmpi-bin=mpirun iproute2=tc)
 # clang-format by its version, because another version may format the same text in another way.
 lint_packages=(clang=clang++ libclang-rt-dev=-fsanitize=address,undefined clang-tidy=clang-tidy
   clang-format-14=clang-format-14)

@@ -12,6 +12,10 @@
 #include "hw/cuda/nccl.hpp"
 #endif
 
+#ifdef ISTHMUS_HAVE_MPI
+#include "hw/mpi/mpi.hpp"
+#endif
+
 namespace isthmus::hw {
 namespace {
 
@@ -23,6 +27,14 @@ constexpr MakeExecutor nccl_backend = []() -> std::unique_ptr<Executor> {
 };
 #else
 constexpr MakeExecutor nccl_backend = nullptr;
+#endif
+
+#ifdef ISTHMUS_HAVE_MPI
+constexpr MakeExecutor mpi_backend = []() -> std::unique_ptr<Executor> {
+  return std::make_unique<MpiExecutor>();
+};
+#else
+constexpr MakeExecutor mpi_backend = nullptr;
 #endif
 
 }  // namespace
@@ -65,6 +77,7 @@ std::vector<Backend> backends() {
   return {
       {"host", "threads and memory of this process",
        []() -> std::unique_ptr<Executor> { return std::make_unique<HostExecutor>(); }},
+      {"mpi", "processes of an MPI job, under mpirun", mpi_backend},
       {"nccl", "GPUs of this host, driven by one process", nccl_backend},
   };
 }

@@ -67,6 +67,8 @@ class Executor {
  public:
   virtual ~Executor() = default;
   virtual Measurement run(const Program& program, const RunOptions& options) = 0;
+  /// Whether this process tells of the result: of several that measure together, one does.
+  virtual bool reports() const { return true; }
 
  protected:
   Executor() = default;

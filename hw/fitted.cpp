@@ -102,6 +102,41 @@ void fit_operations(const CurveReader& curves, const std::string& source, Calibr
       constant(occupied, "each further message of the largest group, less its time at the best rate");
 }
 
+void fit_network(const std::vector<CurvePoint>& curves, double nominal, const std::string& source,
+                 Calibration& result) {
+  const CurveReader reader(curves);
+  const CurvePoint* const largest = reader.alone("mpi", true);
+  const CurvePoint* const smallest = reader.alone("mpi", false);
+  if (largest == nullptr || largest == smallest || largest->seconds <= smallest->seconds) return;
+  const double rate =
+      static_cast<double>((largest->bytes - smallest->bytes).value) / (largest->seconds - smallest->seconds);
+  const double share = std::min(1.0, rate / nominal);
+  result.nic_efficiency =
+      measured(share, share, share,
+               fmt::format("from {} to {}: {:.4f} of {:.4f} GB/s; {}", to_string(smallest->bytes),
+                           to_string(largest->bytes), rate * 1e-9, nominal * 1e-9, source));
+  std::vector<double> latency, occupied;
+  for (const CurvePoint& point : curves) {
+    if (point.path != "mpi") continue;
+    const double wire = static_cast<double>(point.bytes.value) / (share * nominal);
+    const CurvePoint* const one = reader.find("mpi", 1, point.bytes);
+    if (point.operations == 1) latency.push_back(std::max(0.0, point.seconds - wire));
+    if (point.operations == 1 || one == nullptr) continue;
+    const double each = (point.seconds - one->seconds) / (point.operations - 1);
+    occupied.push_back(std::max(0.0, each - wire));
+  }
+  const auto constant = [&source](const std::vector<double>& values, const char* text) {
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    return measured(values.front(), *low, *high, fmt::format("{}; {}", text, source));
+  };
+  result.network_latency =
+      constant(latency, "one small message, less its bytes at that rate; over all sizes");
+  if (!occupied.empty()) {
+    result.network_operation_time =
+        constant(occupied, "each further message of a group, less its bytes at that rate; over all sizes");
+  }
+}
+
 /// A value of a calibration file in its unit; what cannot be written exactly is rounded.
 std::string value_text(double value, std::string_view unit) {
   if (unit == "ratio") return fmt::format("{:.6g}", value);
@@ -111,12 +146,13 @@ std::string value_text(double value, std::string_view unit) {
 
 }  // namespace
 
-Calibration fitted(const std::vector<CurvePoint>& curves, const Calibration& base, Bandwidth nominal_nvlink,
+Calibration fitted(const std::vector<CurvePoint>& curves, const Calibration& base, Bandwidth nominal,
                    const std::string& source) {
   Calibration result = base;
   const CurveReader reader(curves);
-  fit_links(reader, static_cast<double>(nominal_nvlink.value), source, result);
+  fit_links(reader, static_cast<double>(nominal.value), source, result);
   fit_operations(reader, source, result);
+  fit_network(curves, static_cast<double>(nominal.value), source, result);
   const std::vector<double> copies = reader.rates("strided-copy");
   if (!copies.empty()) {
     result.memory_bandwidth = measured(2 * copies[copies.size() / 2], 2 * copies.front(), 2 * copies.back(),

@@ -7,7 +7,11 @@
 //   enqueue_time           host time per message of the largest group of the smallest ones; over all sizes
 //   nvlink_operation_time  (t(n, s) - t(1, s)) / (n - 1) - s / R, at least 0: smallest s; over all s
 //   memory_bandwidth       twice the rate of strided copies, their median; over all of them
-// n is the largest group that was measured at that size.
+// n is the largest group that was measured at that size. From messages of MPI, between hosts, likewise with
+// R the slope from the smallest to the largest message alone:
+//   nic_efficiency         R / nominal
+//   network_latency        t(1, s) - s / R, at least 0: smallest s; over all s
+//   network_operation_time as above
 
 #include <string>
 #include <vector>
@@ -17,8 +21,9 @@
 
 namespace isthmus::hw {
 
-/// `source`: what measured, and when. Constants of which there is no curve keep those of `base`.
-Calibration fitted(const std::vector<CurvePoint>& curves, const Calibration& base, Bandwidth nominal_nvlink,
+/// `nominal`: of the NVLink, or of the NIC, that was measured. `source`: what measured, and when. Constants
+/// of which there is no curve keep those of `base`.
+Calibration fitted(const std::vector<CurvePoint>& curves, const Calibration& base, Bandwidth nominal,
                    const std::string& source);
 
 /// A calibration file; `heading` becomes its comment.

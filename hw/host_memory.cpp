@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,12 +14,12 @@
 namespace isthmus::hw {
 namespace {
 
-/// Calls work(rank) for every rank, spread over threads.
+/// Calls work(i) for every i below count, spread over threads.
 template <class Work>
-void for_each_rank_of(std::size_t ranks, std::size_t threads, const Work& work) {
-  std::atomic<std::uint32_t> next{0};
+void for_each_of(std::size_t count, std::size_t threads, const Work& work) {
+  std::atomic<std::size_t> next{0};
   const auto worker = [&] {
-    for (std::uint32_t rank = next++; rank < ranks; rank = next++) work(Rank{rank});
+    for (std::size_t i = next++; i < count; i = next++) work(i);
   };
   std::vector<std::thread> others;
   for (std::size_t i = 1; i < threads; ++i) others.emplace_back(worker);
@@ -33,18 +34,32 @@ void require_memory(Bytes bytes) {
                    fmt::format("less than this machine's {:.1f} GB of memory (--scale)", gigabytes(there)));
 }
 
+std::vector<Rank> all_ranks(const Program& program) {
+  std::vector<Rank> ranks;
+  for (std::uint32_t rank = 0; rank < program.ranks(); ++rank) ranks.push_back({rank});
+  return ranks;
+}
+
 }  // namespace
 
 HostMemory::HostMemory(const Program& program, std::size_t threads)
-    : program_(program), codes_(program), threads_(threads) {
-  require_memory(program.memory());
-  for (std::uint32_t rank = 0; rank < program.ranks(); ++rank) {
-    arenas_.push_back(std::make_unique_for_overwrite<std::byte[]>(to_size(program.arena({rank}).size.value)));
+    : HostMemory(program, threads, all_ranks(program)) {}
+
+HostMemory::HostMemory(const Program& program, std::size_t threads, std::vector<Rank> ranks)
+    : program_(program), codes_(program), threads_(threads), ranks_(std::move(ranks)) {
+  Bytes bytes;
+  for (const Rank rank : ranks_) bytes += program.arena(rank).size;
+  require_memory(bytes);
+  arenas_.resize(program.ranks());
+  for (const Rank rank : ranks_) {
+    arenas_[rank.index()] =
+        std::make_unique_for_overwrite<std::byte[]>(to_size(program.arena(rank).size.value));
   }
 }
 
 void HostMemory::prepare(std::uint32_t pass) {
-  for_each_rank_of(arenas_.size(), threads_, [&](Rank rank) {
+  for_each_of(ranks_.size(), threads_, [&](std::size_t i) {
+    const Rank rank = ranks_[i];
     std::byte* const memory = arenas_[rank.index()].get();
     const Arena& arena = program_.arena(rank);
     std::memset(memory + arena.staging.value, staging_poison, to_size((arena.size - arena.staging).value));
@@ -61,9 +76,10 @@ void HostMemory::judge(std::uint32_t pass, std::size_t most, Measurement& measur
     Bytes bytes;
     std::vector<Mismatch> first;
   };
-  std::vector<Verdict> verdicts(arenas_.size());
-  for_each_rank_of(arenas_.size(), threads_, [&](Rank rank) {
-    Verdict& verdict = verdicts[rank.index()];
+  std::vector<Verdict> verdicts(ranks_.size());
+  for_each_of(ranks_.size(), threads_, [&](std::size_t i) {
+    const Rank rank = ranks_[i];
+    Verdict& verdict = verdicts[i];
     for (const Shard& shard : program_.targets(rank)) {
       std::vector<WrongWord> wrong;
       const std::byte* const memory = arenas_[rank.index()].get() + shard.offset.value;

@@ -1,5 +1,6 @@
 #pragma once
-// The arenas of all ranks in one process, what fills them before a run, and what judges them after it.
+// The arenas of the ranks of one process (all of them, unless said), what fills them before a run, and what
+// judges them after it.
 // Ranks are dealt to threads; what is found is listed by rank, so threads change no result.
 // Invariant: every byte of an arena but the gaps between shards has a value that the pass determines.
 
@@ -16,6 +17,8 @@ class HostMemory {
  public:
   /// The program must outlive it. Raises InputError when this machine's memory is too small.
   HostMemory(const Program& program, std::size_t threads);
+  /// Of these ranks only, ascending; the others have no arena.
+  HostMemory(const Program& program, std::size_t threads, std::vector<Rank> ranks);
 
   std::byte* arena(Rank rank) { return arenas_[rank.index()].get(); }
 
@@ -29,7 +32,8 @@ class HostMemory {
   const Program& program_;
   Codes codes_;
   std::size_t threads_;
-  std::vector<std::unique_ptr<std::byte[]>> arenas_;
+  std::vector<Rank> ranks_;
+  std::vector<std::unique_ptr<std::byte[]>> arenas_;  // by rank
 };
 
 }  // namespace isthmus::hw

@@ -6,6 +6,10 @@
 #include "hw/cuda/curves.hpp"
 #endif
 
+#ifdef ISTHMUS_HAVE_MPI
+#include "hw/mpi/curves.hpp"
+#endif
+
 namespace isthmus::hw {
 
 double CurvePoint::bytes_per_second() const {
@@ -17,6 +21,14 @@ CurveDevice measure_curves(const CurveVisitor& visit) { return measure_gpu_curve
 #else
 CurveDevice measure_curves(const CurveVisitor&) {
   throw InputError({"--backend", 0, ""}, "'nccl', which this program was built without", "a build with CUDA");
+}
+#endif
+
+#ifdef ISTHMUS_HAVE_MPI
+CurveDevice measure_network_curves(const CurveVisitor& visit) { return measure_mpi_curves(visit); }
+#else
+CurveDevice measure_network_curves(const CurveVisitor&) {
+  throw InputError({"--backend", 0, ""}, "'mpi', which this program was built without", "a build with MPI");
 }
 #endif
 

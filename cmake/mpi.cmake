@@ -1,0 +1,15 @@
+# MPI. Whatever needs it lives in hw/mpi/, which is left out of the build where it is missing.
+# Target isthmus_mpi carries the library and, where it was found, the definition ISTHMUS_HAVE_MPI=1.
+add_library(isthmus_mpi INTERFACE)
+set(missing)
+if(ISTHMUS_MPI)
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(NOT MPI_CXX_FOUND)
+    list(APPEND missing "MPI")
+  endif()
+endif()
+isthmus_part(MPI ${missing})
+if(ISTHMUS_BUILD_MPI)
+  target_link_libraries(isthmus_mpi INTERFACE MPI::MPI_CXX)
+  target_compile_definitions(isthmus_mpi INTERFACE ISTHMUS_HAVE_MPI=1 OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+endif()
