@@ -22,6 +22,7 @@
 
 #include "planner/bound.hpp"
 #include "planner/policies/balanced_pattern.hpp"
+#include "planner/policies/nic_lending.hpp"
 #include "planner/policies/pattern_cache.hpp"
 #include "planner/policy.hpp"
 #include "planner/rounds.hpp"
@@ -94,6 +95,7 @@ class Planner {
       const RefitEntry& entry = refit_.tensors[t];
       add(TensorId{t}, entry, reaches[to_size(entry.stage)], uses[entry.geometry]++);
     }
+    lent_ = lend_nics(refit_, bound_.time, plan_);
     order();
     return std::move(plan_);
   }
@@ -161,6 +163,7 @@ class Planner {
     const std::uint32_t network_rounds = order_lane(network_lane, 0);
     order_lane(nvlink_lane, network_rounds);
     if (network_rounds > 0) follow_feeds();
+    if (lent_) precede_loans();
   }
 
   /// Orders the steps of one lane. Of the NVLink lane, steps that wait for the network are left out when
@@ -231,6 +234,24 @@ class Planner {
     }
   }
 
+  /// What goes to a lender goes one round before it leaves from there.
+  void precede_loans() {
+    for (const Instance& instance : plan_.instances) {
+      const Pattern& pattern = plan_.pattern(instance);
+      for (std::uint32_t i = 0; i < pattern.steps.size(); ++i)
+        if (pattern.steps[i].lane == lending_lane) plan_.schedule[instance.schedule + i] = not_here;
+      for (std::uint32_t i = 0; i < pattern.steps.size(); ++i) {
+        const Step& step = pattern.steps[i];
+        const std::uint32_t round = std::max(1U, plan_.schedule[instance.schedule + i]) - 1;
+        for (std::uint32_t a = step.after_begin; a < step.after_end; ++a) {
+          if (pattern.steps[pattern.after[a]].lane != lending_lane) continue;
+          std::uint32_t& before = plan_.schedule[instance.schedule + pattern.after[a]];
+          before = std::min(before, round);
+        }
+      }
+    }
+  }
+
   /// Rounds by the mean depth of the chains, and the bytes that a port moves in one if the bound is met.
   void choose_units(const std::vector<std::uint32_t>& reaches) {
     double bytes = 0, deep = 0;  // deep: bytes times the length of the chains that they go through
@@ -289,6 +310,7 @@ class Planner {
   Plan plan_;
   PatternCache cache_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Traits> traits_;
+  bool lent_ = false;
 };
 
 }  // namespace
