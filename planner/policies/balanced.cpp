@@ -36,6 +36,7 @@ constexpr std::uint32_t fan_window = 128;       // where one transfer feeds seve
 constexpr std::uint32_t free_rounds = 256;      // where no transfer waits for others
 constexpr std::uint32_t rounds_of_depth = 512;  // times 1 + depth, where some do
 constexpr std::uint32_t nvlink_rounds = 2048, most_rounds = 4096;
+constexpr std::uint32_t lent_rounds = 1024;      // at least, where NICs are lent: NVLink has bursts to smooth
 constexpr std::uint32_t rounds_of_port = 256;                   // times the ports of the side that has more
 constexpr Bytes smallest_unit[] = {{2'000'000}, {16'000'000}};  // by lane: about 10 operations' fixed cost
 constexpr Bytes largest_unit{512'000'000};
@@ -96,6 +97,7 @@ class Planner {
       add(TensorId{t}, entry, reaches[to_size(entry.stage)], uses[entry.geometry]++);
     }
     lent_ = lend_nics(refit_, bound_.time, plan_);
+    if (lent_) rounds_[network_lane] = std::max(rounds_[network_lane], lent_rounds);
     order();
     return std::move(plan_);
   }
@@ -224,7 +226,8 @@ class Planner {
       const Pattern& pattern = plan_.pattern(instance);
       for (std::uint32_t i = 0; i < pattern.steps.size(); ++i) {
         const Step& step = pattern.steps[i];
-        if (step.lane != nvlink_lane || step.after_begin == step.after_end) continue;
+        const bool lent = step.lane == lending_lane && step.to == Buffer::target;
+        if (!lent && (step.lane != nvlink_lane || step.after_begin == step.after_end)) continue;
         std::uint32_t latest = 0;
         for (std::uint32_t a = step.after_begin; a < step.after_end; ++a) {
           latest = std::max(latest, plan_.schedule[instance.schedule + pattern.after[a]]);
@@ -234,17 +237,20 @@ class Planner {
     }
   }
 
+  /// To the lender of a NIC out.
+  static bool is_loan(const Step& step) { return step.lane == lending_lane && step.to == Buffer::staging; }
+
   /// What goes to a lender goes one round before it leaves from there.
   void precede_loans() {
     for (const Instance& instance : plan_.instances) {
       const Pattern& pattern = plan_.pattern(instance);
       for (std::uint32_t i = 0; i < pattern.steps.size(); ++i)
-        if (pattern.steps[i].lane == lending_lane) plan_.schedule[instance.schedule + i] = not_here;
+        if (is_loan(pattern.steps[i])) plan_.schedule[instance.schedule + i] = not_here;
       for (std::uint32_t i = 0; i < pattern.steps.size(); ++i) {
         const Step& step = pattern.steps[i];
         const std::uint32_t round = std::max(1U, plan_.schedule[instance.schedule + i]) - 1;
         for (std::uint32_t a = step.after_begin; a < step.after_end; ++a) {
-          if (pattern.steps[pattern.after[a]].lane != lending_lane) continue;
+          if (!is_loan(pattern.steps[pattern.after[a]])) continue;
           std::uint32_t& before = plan_.schedule[instance.schedule + pattern.after[a]];
           before = std::min(before, round);
         }

@@ -114,7 +114,7 @@ class PatternLending {
     step.target = receiver;
     step.from = Buffer::staging;
     step.to = Buffer::target;
-    step.lane = nvlink_lane;
+    step.lane = lending_lane;
     const std::uint32_t arrived = push(step, {entry});
     entries_.emplace(arrived, entry);
     pieces_[index].push_back({step.region, arrived, entry});

@@ -13,6 +13,8 @@
 namespace isthmus {
 namespace {
 
+constexpr std::uint32_t lending_window = 4;  // rounds in flight: more come in bursts where NVLink binds
+
 /// Instances that share pattern and ranks: what is done for one is done for all.
 struct LentBundle {
   std::vector<std::uint32_t> instances;
@@ -168,7 +170,7 @@ bool lend_nics(const Refit& refit, Duration least, Plan& plan) {
   const double before = seconds(busiest_link(refit, plan)), after = seconds(busiest_link(refit, lent));
   if (after > before * (1 - worthwhile_loan)) return false;
   drop_unused_patterns(lent);
-  lent.lanes.push_back({"lending", 16, true});
+  lent.lanes.push_back({"lending", lending_window, true});
   plan = std::move(lent);
   return true;
 }
