@@ -9,7 +9,9 @@
 // feeds several) ports stay busy although slots differ in size; what passes bytes on follows `window` rounds
 // later, when they have mostly arrived. So chains of depth d take d x window rounds to fill and to drain, and
 // get 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part. NVLink passes of what a
-// network round brought belong to the round after it.
+// network round brought belong to the round after it. Where NICs of one domain are unevenly loaded, the idler
+// ones are lent (nic_lending.hpp): what goes to a lender goes one round before it leaves from there, what
+// comes to one goes on in the round after.
 
 #include <algorithm>
 #include <array>
@@ -21,6 +23,7 @@
 #include <utility>
 
 #include "planner/bound.hpp"
+#include "planner/byte_classes.hpp"
 #include "planner/policies/balanced_pattern.hpp"
 #include "planner/policies/nic_lending.hpp"
 #include "planner/policies/pattern_cache.hpp"
@@ -36,8 +39,8 @@ constexpr std::uint32_t fan_window = 128;       // where one transfer feeds seve
 constexpr std::uint32_t free_rounds = 256;      // where no transfer waits for others
 constexpr std::uint32_t rounds_of_depth = 512;  // times 1 + depth, where some do
 constexpr std::uint32_t nvlink_rounds = 2048, most_rounds = 4096;
-constexpr std::uint32_t lent_rounds = 1024;      // at least, where NICs are lent: NVLink has bursts to smooth
-constexpr std::uint32_t rounds_of_port = 256;                   // times the ports of the side that has more
+constexpr std::uint32_t lent_rounds = 1024;    // at least, where NICs are lent: NVLink has bursts to smooth
+constexpr std::uint32_t rounds_of_port = 256;  // times the ports of the side that has more
 constexpr Bytes smallest_unit[] = {{2'000'000}, {16'000'000}};  // by lane: about 10 operations' fixed cost
 constexpr Bytes largest_unit{512'000'000};
 
@@ -54,11 +57,12 @@ double stage_capacity(const Refit& refit, int stage) {
       ++(entry.stage == stage ? own : others)[refit.fabric.domain_of(refit.gpu_of_rank[rank]).index()];
     }
   }
+  const std::vector<char> part = taking_part(refit);
   double capacity = 0;
   std::set<LinkId> counted;  // GPUs may share a NIC
   for (std::uint32_t g = 0; g < refit.fabric.gpu_count(); ++g) {
     const std::size_t domain = refit.fabric.domain_of(GpuId{g}).index();
-    if (own[domain] == 0) continue;
+    if (own[domain] == 0 || part[g] == 0) continue;
     const auto share = static_cast<double>(own[domain]) / static_cast<double>(own[domain] + others[domain]);
     for (const LinkId link : refit.fabric.exit_links(GpuId{g}, true)) {
       if (!counted.insert(link).second) continue;

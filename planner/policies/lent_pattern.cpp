@@ -34,12 +34,12 @@ class PatternLending {
   /// Where a part of an old step has arrived, and how it came.
   struct ArrivedPiece {
     Region region;
-    std::uint32_t step = 0;        // that leaves it where the old step did
+    std::uint32_t step = 0;         // that leaves it where the old step did
     std::uint32_t entry = no_step;  // that left it in a lender's staging before
   };
   struct StagedPiece {
     Region region;
-    std::uint32_t step = no_step;   // that stages it; unknown of older ones
+    std::uint32_t step = no_step;    // that stages it; unknown of older ones
     std::uint32_t source = no_step;  // the rank that it came from
   };
 
@@ -62,7 +62,8 @@ class PatternLending {
     if (side_ == NicSide::in) leave_from_entry(step, after);
     if (piece.lender) {
       const std::uint32_t lender = rank_of_gpu_[piece.lender->index()];
-      if (side_ == NicSide::in ? enter(index, step, after, lender) : leave(index, step, after, lender)) return;
+      if (side_ == NicSide::in ? enter(index, step, after, lender) : leave(index, step, after, lender))
+        return;
     }
     pieces_[index].push_back({step.region, push(step, after), no_step});
   }
@@ -147,9 +148,8 @@ class PatternLending {
   bool staged_there(std::uint32_t rank, const Region& region) const {
     const auto staged = staged_.find(rank);
     if (staged == staged_.end()) return false;
-    return std::any_of(staged->second.begin(), staged->second.end(), [&](const StagedPiece& piece) {
-      return !intersect(piece.region, region).empty();
-    });
+    return std::any_of(staged->second.begin(), staged->second.end(),
+                       [&](const StagedPiece& piece) { return !intersect(piece.region, region).empty(); });
   }
 
   std::uint32_t push(Step step, const std::vector<std::uint32_t>& after) {
@@ -166,9 +166,9 @@ class PatternLending {
   NicSide side_;
   const std::vector<std::uint32_t>& rank_of_gpu_;
   Pattern pattern_;
-  std::vector<std::vector<ArrivedPiece>> pieces_;              // by old step
-  std::map<std::uint32_t, std::vector<StagedPiece>> staged_;   // by global rank
-  std::map<std::uint32_t, std::uint32_t> entries_;             // by step that brings it on
+  std::vector<std::vector<ArrivedPiece>> pieces_;             // by old step
+  std::map<std::uint32_t, std::vector<StagedPiece>> staged_;  // by global rank
+  std::map<std::uint32_t, std::uint32_t> entries_;            // by step that brings it on
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include "planner/policies/balanced_pattern.hpp"
 #include "planner/policies/nic_loans.hpp"
-#include "planner/port_loads.hpp"
+#include "planner/policies/port_loads.hpp"
 
 namespace isthmus {
 namespace {
@@ -48,8 +48,9 @@ class NicLending {
     std::size_t begin = 0;
     for (std::size_t end = 0; begin < loans.size(); begin = end) {
       while (end < loans.size() && loans[end].borrower == loans[begin].borrower) ++end;
-      give(loans[begin].borrower, {loans.begin() + static_cast<std::ptrdiff_t>(begin),
-                                   loans.begin() + static_cast<std::ptrdiff_t>(end)},
+      give(loans[begin].borrower,
+           {loans.begin() + static_cast<std::ptrdiff_t>(begin),
+            loans.begin() + static_cast<std::ptrdiff_t>(end)},
            side);
     }
     rewrite(side);
@@ -93,9 +94,8 @@ class NicLending {
         items.push_back({static_cast<int>(std::bit_width(bytes)), b, s});
       }
     }
-    std::stable_sort(items.begin(), items.end(), [](const LentItem& a, const LentItem& b) {
-      return a.size_class > b.size_class;
-    });
+    std::stable_sort(items.begin(), items.end(),
+                     [](const LentItem& a, const LentItem& b) { return a.size_class > b.size_class; });
     return items;
   }
 
@@ -121,13 +121,12 @@ class NicLending {
     }
   }
 
-  /// In the pass over what enters, other patterns may pass on what has entered elsewhere: none is left out.
   void rewrite(NicSide side) {
     for (const LentBundle& bundle : bundles_) {
       if (bundle.cuts.empty()) continue;
       const PatternId id{static_cast<std::uint32_t>(plan_.patterns.size())};
-      Pattern lent = lent_pattern(refit_, plan_.pattern(like(bundle)), like(bundle), side, rank_of_gpu_,
-                                  bundle.cuts);
+      Pattern lent =
+          lent_pattern(refit_, plan_.pattern(like(bundle)), like(bundle), side, rank_of_gpu_, bundle.cuts);
       plan_.patterns.push_back(std::move(lent));
       for (const std::uint32_t i : bundle.instances) {
         plan_.instances[i].pattern = id;
@@ -168,7 +167,7 @@ bool lend_nics(const Refit& refit, Duration least, Plan& plan) {
   const bool in = lending.lend(least, NicSide::in), out = lending.lend(least, NicSide::out);
   if (!in && !out) return false;
   const double before = seconds(busiest_link(refit, plan)), after = seconds(busiest_link(refit, lent));
-  if (after > before * (1 - worthwhile_loan)) return false;
+  if (!worthwhile_loan(before, after)) return false;
   drop_unused_patterns(lent);
   lent.lanes.push_back({"lending", lending_window, true});
   plan = std::move(lent);

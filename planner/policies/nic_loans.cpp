@@ -32,12 +32,11 @@ struct PortState {
 
 class Level {
  public:
-  Level(const Refit& refit, const PortLoads& loads, NicSide side) : refit_(refit) {
+  Level(const Refit& refit, const PortLoads& loads, NicSide side) {
     const bool out = side == NicSide::out;
     const Fabric& fabric = refit.fabric;
     std::vector<char> lends = taking_part(refit), has_rank(fabric.gpu_count());
     for (const GpuId gpu : refit.gpu_of_rank) has_rank[gpu.index()] = 1;
-    std::map<LinkId, std::vector<PortState*>> by_nic;
     domains_.resize(fabric.domain_count());
     for (std::uint32_t g = 0; g < fabric.gpu_count(); ++g) {
       PortState port{{g}};
@@ -69,7 +68,7 @@ class Level {
       (feasible(middle) ? high : low) = middle;
     }
     std::vector<NicLoan> loans;
-    if (high > highest * (1 - worthwhile_loan)) return loans;
+    if (!worthwhile_loan(highest, high)) return loans;
     for (const std::vector<std::size_t>& domain : domains_) place(domain, high, loans);
     return loans;
   }
@@ -145,7 +144,6 @@ class Level {
     return offers;
   }
 
-  const Refit& refit_;
   std::vector<PortState> ports_;
   std::vector<LinkId> nics_;                       // by port
   std::vector<std::vector<std::size_t>> domains_;  // ports

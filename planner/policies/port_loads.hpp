@@ -1,8 +1,8 @@
 #pragma once
-// What a plan asks of the ports of each GPU, in bytes: of its NIC by steps between NVLink domains, of its
-// NVLink port by steps inside one. Broadcasts and gathers are left out: for plans of sends. The time of the
-// busiest link counts whole routes, so that it also sees what the network itself carries; no order of the
-// same transfers can be faster.
+// What a plan of `balanced` asks of the ports of each GPU, in bytes: of its NIC by the steps of the network
+// lane, which all lead from one NVLink domain to another, of its NVLink port by the steps of other lanes, none
+// of which does. The time of the busiest link counts whole routes, so that it also sees what the network
+// itself carries; no order of the same transfers can be faster.
 
 #include <vector>
 
