@@ -42,7 +42,7 @@ TEST(Resolve, gives_ranks_to_idle_gpus_beside_members_where_any_gpu_may_relay) {
 
 TEST(Resolve, counts_relay_ranks_of_a_model_after_its_members) {
   const Refit refit = resolve(read_scenario(project_folder() / "scenarios/qwen3-4b-h100.yaml",
-                                            {{"train.gpus", "4"}, {"train.tp", "4"}, {"train.dp", "1"}}));
+                                            {{"train.gpus", "4"}, {"train.tp", "4"}}));
   EXPECT_EQ(refit.members(), refit.train_ranks + refit.generate_ranks);
   EXPECT_EQ(refit.relay_ranks, 4U);
   EXPECT_EQ(gpus_of(refit).back(), 7U);
