@@ -9,7 +9,7 @@
 
 namespace isthmus {
 
-/// Changes the plan where that brings its busiest link nearer to `least` and is worth it; says whether it did.
+/// Changes the plan where that brings its busiest link nearer to `least` and is worth it; returns whether.
 /// Requires instances without a schedule, and `lending_lane` to be the next lane.
 bool lend_nics(const Refit& refit, Duration least, Plan& plan);
 

@@ -1,7 +1,7 @@
 #pragma once
 // What a plan of `balanced` asks of the ports of each GPU, in bytes: of its NIC by the steps of the network
-// lane, which all lead from one NVLink domain to another, of its NVLink port by the steps of other lanes, none
-// of which does. The time of the busiest link counts whole routes, so that it also sees what the network
+// lane, which all lead from one NVLink domain to another, of its NVLink port by the steps of other lanes,
+// none of which does. The time of the busiest link counts whole routes, so that it also sees what the network
 // itself carries; no order of the same transfers can be faster.
 
 #include <vector>
