@@ -1,8 +1,8 @@
 #pragma once
-// A pattern of sends in which parts of steps go through the NIC of a lender, a GPU of the sender's or of the
-// receiver's NVLink domain. What leaves goes over NVLink into the lender's staging first (`lending_lane`); what
-// enters goes into the lender's staging through its NIC, and on over NVLink. What is passed on to
-// another domain leaves from where it entered.
+// A pattern of sends in which parts of steps go through the NIC of a lender, a GPU of the sender's or of
+// the receiver's NVLink domain. What leaves goes over NVLink into the lender's staging first, on
+// `lending_lane`; what enters goes into the lender's staging through its NIC, and on over NVLink. What is
+// passed on to another domain leaves from where it entered.
 // Invariants: a rank stages no element twice; whoever waited for a step now waits for those parts of it that
 // it needs; a part that no lender can take goes its old way. Local ranks of the source side become global
 // ranks: an instance of the result has source base 0.
