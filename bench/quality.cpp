@@ -52,7 +52,7 @@ QualityRow measure(const std::string& argument) {
   const Input input = read_input(argument.substr(0, equals), {}, model);
   const Scenario& scenario = require_scenario(input);
   const Refit refit = resolve(scenario);
-  QualityRow row{scenario.name, refit.ranks(), seconds(lower_bound(refit).time), 0, {}, {}, true};
+  QualityRow row{scenario.name, refit.members(), seconds(lower_bound(refit).time), 0, {}, {}, true};
   const auto folder = std::filesystem::path(ISTHMUS_SOURCE_DIR) / "scenarios";
   const Calibration wire = read_calibration("wire-only", folder),
                     full = read_calibration("h100-ib400", folder);

@@ -28,6 +28,7 @@ Folding fold(const Program& program, std::uint32_t gpus) {
   std::vector<std::size_t> sources, others;
   for (std::size_t r = 0; r < program.ranks(); ++r) {
     const Rank rank{static_cast<std::uint32_t>(r)};
+    if (program.arena(rank).size.value == 0) continue;  // idle ranks would shift where the others go
     (program.sources(rank).empty() ? others : sources).push_back(r);
   }
   if (gpus == 1 || sources.empty() || others.empty()) {

@@ -249,7 +249,7 @@ M2nTask m2n_task(const Refit& refit, const RefitEntry& entry) {
   const std::size_t stage_ranks = bare ? 0 : refit.train_ranks / to_size(refit.stages);
   std::vector<Rank> communicator;
   for (std::uint32_t r = 0; r < stage_ranks; ++r) communicator.push_back({entry.source_base.value + r});
-  for (std::size_t r = refit.train_ranks; r < refit.ranks(); ++r)
+  for (std::size_t r = refit.train_ranks; r < refit.members(); ++r)
     communicator.push_back({static_cast<std::uint32_t>(r)});
   std::map<DomainId, std::int64_t> ranks_in;
   for (const Rank rank : communicator) ++ranks_in[refit.fabric.domain_of(refit.gpu(rank))];

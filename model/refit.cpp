@@ -77,6 +77,7 @@ Refit resolve_model(const Scenario& scenario, Fabric fabric) {
   const ModelSpec& model = *scenario.model;
   refit.wire = precision_totals(in_precision(inventory, model.precision), {model.mtp, model.vision});
   refit.gpu_of_rank = rank_places(scenario, refit.fabric);
+  add_relay_ranks(refit);
   add_tensors(scenario, inventory, refit);
   return refit;
 }
@@ -122,6 +123,7 @@ Refit resolve_tensors(const Scenario& scenario, Fabric fabric) {
   raise_first(rank_faults(scenario, refit.fabric));
   const std::uint32_t ranks = named_ranks(scenario);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) refit.gpu_of_rank.push_back({rank});
+  add_relay_ranks(refit);
   return refit;
 }
 
@@ -200,6 +202,21 @@ std::vector<InputFault> rank_faults(const Scenario& scenario, const Fabric& fabr
   return {{scenario.at("fabric.hosts"), fmt::format("{} GPUs", fabric.gpu_count()),
            fmt::format("at least {} GPUs (ranks 0 to {} are named)", ranks, ranks - 1),
            fmt::format("{}", hosts)}};
+}
+
+void add_relay_ranks(Refit& refit) {
+  if (refit.settings.relay == Relay::members) return;
+  const Fabric& fabric = refit.fabric;
+  std::vector<char> has_rank(fabric.gpu_count()), has_member(fabric.domain_count());
+  for (const GpuId gpu : refit.gpu_of_rank) {
+    has_rank[gpu.index()] = 1;
+    has_member[fabric.domain_of(gpu).index()] = 1;
+  }
+  for (std::uint32_t g = 0; g < has_rank.size(); ++g) {
+    if (has_rank[g] != 0 || has_member[fabric.domain_of({g}).index()] == 0) continue;
+    refit.gpu_of_rank.push_back({g});
+    ++refit.relay_ranks;
+  }
 }
 
 Fabric scenario_fabric(const Scenario& scenario) {

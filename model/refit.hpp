@@ -3,8 +3,9 @@
 // under them. Planner, checker, bound and simulator all start from this value; none of them reads the
 // scenario again. Tensors with equal shape, dtype and relative layouts share one Geometry, whose mesh ranks
 // are *local*: local rank v of a tensor's source is global rank source_base + v, of its target target_base +
-// v. Ranks: training ranks 0 ... train_ranks - 1, then generation ranks (bare tensors: as the scenario
-// numbers them). The grids are those of model/grid.hpp.
+// v. Ranks: members first, training ranks 0 ... train_ranks - 1, then generation ranks (bare tensors: as the
+// scenario numbers them); then relay ranks, one for each GPU without a member in an NVLink domain with some,
+// where any GPU may relay: no tensor has shards there. The grids are those of model/grid.hpp.
 
 #include <string>
 #include <vector>
@@ -42,8 +43,10 @@ struct Refit {
   RefitSpec settings;
   InventoryTotals totals;  // of the model in BF16; zero for bare tensors
   PrecisionTotals wire{};  // of what moves, as it travels; zero for bare tensors
+  std::size_t relay_ranks = 0;
 
   std::size_t ranks() const { return gpu_of_rank.size(); }
+  std::size_t members() const { return gpu_of_rank.size() - relay_ranks; }
   const Geometry& geometry(TensorId tensor) const { return geometries[tensors[tensor.index()].geometry]; }
   GpuId gpu(Rank rank) const { return gpu_of_rank[rank.index()]; }
   /// Bytes of all tensors together, once each and without copies: the payload of this refit.
@@ -59,6 +62,9 @@ std::vector<InputFault> rank_faults(const Scenario& scenario, const Fabric& fabr
 /// with the key at fault when counts do not match the grid, a parallel size does not divide, or the fabric is
 /// too small.
 Refit resolve(const Scenario& scenario);
+
+/// Adds the relay ranks, in the order of their GPUs, to a refit that has its members, fabric and settings.
+void add_relay_ranks(Refit& refit);
 
 /// The fabric of a scenario; raises what Fabric raises, at the scenario's keys.
 Fabric scenario_fabric(const Scenario& scenario);

@@ -140,9 +140,9 @@ void SubjectReader::read_geometry(const JsonValue& value) {
 
 void SubjectReader::require_ranks(const JsonValue& value, const Layout& layout, Rank base) const {
   for (const Rank rank : layout.mesh.ranks) {
-    if (base.index() + rank.index() < refit_.ranks()) continue;
+    if (base.index() + rank.index() < refit_.members()) continue;
     value.refuse(fmt::format("rank {}", base.index() + rank.index()),
-                 fmt::format("ranks below {}, the GPUs of both sides", refit_.ranks()));
+                 fmt::format("ranks below {}, the GPUs of both sides", refit_.members()));
   }
 }
 
@@ -253,6 +253,7 @@ Subject read_subject(const JsonValue& root, const std::filesystem::path& file) {
   refit.generate_ranks = to_size(scenario.generate->gpus);
   refit.stages = scenario.train->pp;
   refit.gpu_of_rank = rank_places(scenario, refit.fabric);
+  add_relay_ranks(refit);
   SubjectReader(root, refit).read();
   return {std::move(scenario), std::move(refit)};
 }

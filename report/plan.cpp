@@ -64,7 +64,8 @@ Json to_json(const PlanFile& file, const PlanTotals& totals) {
           {"policy", plan.policy},
           {"refit", plan.version},
           {"tensors", file.refit.tensors.size()},
-          {"ranks", file.refit.ranks()},
+          {"ranks", file.refit.members()},
+          {"relay_ranks", file.refit.relay_ranks},
           {"patterns", plan.patterns.size()},
           {"instances", plan.instances.size()},
           {"steps", totals.all.steps},
@@ -79,7 +80,7 @@ std::string to_text(const PlanFile& file, const PlanTotals& totals) {
   std::string text = fmt::format(
       "{}: plan of policy {} for refit {}: {} tensors, {} ranks\n{} steps move {}; {} patterns, {} "
       "instances\n",
-      file.refit.name, plan.policy, plan.version, file.refit.tensors.size(), file.refit.ranks(),
+      file.refit.name, plan.policy, plan.version, file.refit.tensors.size(), file.refit.members(),
       totals.all.steps, size_text(totals.all.bytes), plan.patterns.size(), plan.instances.size());
   for (const auto& [kind, each] : totals.by_kind)
     text +=

@@ -20,7 +20,8 @@ Replay begin_replay(const Refit& refit, const ReplaySettings& settings) {
   if (settings.calibration) replay.calibration = settings.calibration->name;
   replay.share = settings.share;
   replay.payload = refit.payload();
-  replay.ranks = refit.ranks();
+  replay.ranks = refit.members();
+  replay.relay_ranks = refit.relay_ranks;
   replay.tensors = refit.tensors.size();
   return replay;
 }

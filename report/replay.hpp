@@ -31,7 +31,7 @@ struct Replay {
   std::string calibration;  // empty where nothing is predicted
   double share = 1;         // of the scenario's bytes (model/refit_scale.hpp)
   Bytes payload;
-  std::size_t ranks = 0, tensors = 0;
+  std::size_t ranks = 0, relay_ranks = 0, tensors = 0;  // ranks: of both sides
   std::vector<ReplayRow> policies;
 
   /// Every plan that was made is proven, ran, and left every byte right.

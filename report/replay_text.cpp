@@ -98,6 +98,7 @@ Json to_json(const Replay& replay) {
           {"share", replay.share},
           {"payload_bytes", replay.payload.value},
           {"ranks", replay.ranks},
+          {"relay_ranks", replay.relay_ranks},
           {"tensors", replay.tensors},
           {"byte_exact", replay.byte_exact()},
           {"policies", std::move(policies)}};

@@ -5,6 +5,7 @@
 // bound (rounded down) feeds all n domains if n <= k*, else 0.97 k*, rounded down again (slack eases the
 // order); chains of domains do the rest. Order: balanced_order.hpp. Chains of depth d take d x window rounds
 // to fill and to drain, and get 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part.
+// Where NICs of one domain are unevenly loaded, the idler ones are lent (nic_lending.hpp), in more rounds.
 
 #include <algorithm>
 #include <bit>
@@ -15,8 +16,10 @@
 #include <utility>
 
 #include "planner/bound.hpp"
+#include "planner/byte_classes.hpp"
 #include "planner/policies/balanced_order.hpp"
 #include "planner/policies/balanced_pattern.hpp"
+#include "planner/policies/nic_lending.hpp"
 #include "planner/policies/pattern_cache.hpp"
 #include "planner/policy.hpp"
 
@@ -28,6 +31,7 @@ constexpr std::size_t most_rotated_steps = 1 << 17;  // of all its rotations: bo
 constexpr std::uint32_t free_rounds = 256;           // where no transfer waits for others
 constexpr std::uint32_t rounds_of_depth = 512;       // times 1 + depth, where some do
 constexpr std::uint32_t nvlink_rounds = 2048, most_rounds = 4096;
+constexpr std::uint32_t lent_rounds = 1024;    // at least, where NICs are lent: NVLink has bursts to smooth
 constexpr std::uint32_t rounds_of_port = 256;  // times the ports of the side that has more
 constexpr Bytes largest_unit{512'000'000};
 
@@ -44,11 +48,12 @@ double stage_capacity(const Refit& refit, int stage) {
       ++(entry.stage == stage ? own : others)[refit.fabric.domain_of(refit.gpu_of_rank[rank]).index()];
     }
   }
+  const std::vector<char> part = taking_part(refit);
   double capacity = 0;
   std::set<LinkId> counted;  // GPUs may share a NIC
   for (std::uint32_t g = 0; g < refit.fabric.gpu_count(); ++g) {
     const std::size_t domain = refit.fabric.domain_of(GpuId{g}).index();
-    if (own[domain] == 0) continue;
+    if (own[domain] == 0 || part[g] == 0) continue;
     const auto share = static_cast<double>(own[domain]) / static_cast<double>(own[domain] + others[domain]);
     for (const LinkId link : refit.fabric.exit_links(GpuId{g}, true)) {
       if (!counted.insert(link).second) continue;
@@ -73,20 +78,30 @@ std::vector<std::uint32_t> heads_per_stage(const Refit& refit, Duration bound) {
 
 class Planner {
  public:
-  explicit Planner(const Refit& refit) : refit_(refit), bound_(lower_bound(refit)), cache_(plan_) {
+  Planner(const Refit& refit, Duration bound, std::uint32_t least_rounds)
+      : refit_(refit), bound_(bound), least_rounds_(least_rounds), cache_(plan_) {
     plan_.policy = "balanced";
+    plan_.lanes = balanced_lanes();
   }
 
-  Plan make() {
-    const std::vector<std::uint32_t> reaches = heads_per_stage(refit_, bound_.time);
+  /// What lends NICs in too few rounds is to be planned again with more.
+  bool wants_more_rounds() const { return lent_ && rounds_.rounds[network_lane] < lent_rounds; }
+
+  Plan order() {
+    order_balanced(refit_, rounds_, plan_);
+    return std::move(plan_);
+  }
+
+  /// All but the order.
+  void assemble() {
+    const std::vector<std::uint32_t> reaches = heads_per_stage(refit_, bound_);
     choose_units(reaches);
     std::vector<std::uint32_t> uses(refit_.geometries.size());
     for (std::uint32_t t = 0; t < refit_.tensors.size(); ++t) {
       const RefitEntry& entry = refit_.tensors[t];
       add(TensorId{t}, entry, reaches[to_size(entry.stage)], uses[entry.geometry]++);
     }
-    order_balanced(refit_, rounds_, plan_);
-    return std::move(plan_);
+    lent_ = lend_nics(refit_, bound_, plan_);
   }
 
  private:
@@ -172,10 +187,11 @@ class Planner {
         depth == 0 ? free_rounds : std::min(most_rounds, std::bit_ceil(rounds_of_depth * (1 + depth)));
     rounds_.rounds[nvlink_lane] = nvlink_rounds;
     for (const std::uint16_t lane : {network_lane, nvlink_lane}) {
-      const Bytes per_port = fastest_port(lane) * bound_.time;
+      const Bytes per_port = fastest_port(lane) * bound_;
       // Steps of a pair in one round are one message: rounds enough that none is much above the largest unit.
-      const auto least = std::bit_ceil(static_cast<std::uint32_t>(
+      auto least = std::bit_ceil(static_cast<std::uint32_t>(
           1 + std::min<std::int64_t>(per_port.value / largest_unit.value, 1 << 20)));
+      if (lane == network_lane) least = std::max(least, least_rounds_);
       rounds_.rounds[lane] = std::max(std::min(rounds_.rounds[lane], most_useful_rounds()), least);
       rounds_.bytes[lane] =
           std::clamp(Bytes{per_port.value / rounds_.rounds[lane]}, smallest_unit[lane], largest_unit);
@@ -209,7 +225,8 @@ class Planner {
   }
 
   const Refit& refit_;
-  LowerBound bound_;
+  Duration bound_;
+  std::uint32_t least_rounds_;  // of the network
   BalancedRounds rounds_;
   Plan plan_;
   PatternCache cache_;
@@ -218,10 +235,21 @@ class Planner {
       traits_of_;  // by tensor's place
   std::map<std::tuple<std::uint32_t, std::int64_t, std::uint32_t>, std::size_t>
       traits_at_;  // by what matters
+  bool lent_ = false;
 };
 
 }  // namespace
 
-PlanResult plan_balanced(const Refit& refit) { return Planner(refit).make(); }
+PlanResult plan_balanced(const Refit& refit) {
+  const Duration bound = lower_bound(refit).time;
+  Planner planner(refit, bound, 1);
+  planner.assemble();
+  if (planner.wants_more_rounds()) {
+    Planner finer(refit, bound, lent_rounds);
+    finer.assemble();
+    return finer.order();
+  }
+  return planner.order();
+}
 
 }  // namespace isthmus

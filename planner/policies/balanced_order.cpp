@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/policies/balanced_pattern.hpp"
+#include "planner/policies/lent_pattern.hpp"
 #include "planner/rounds.hpp"
 
 namespace isthmus {
@@ -35,15 +36,14 @@ bool alike(const Instance& a, const Instance& b) {
 class BalancedOrder {
  public:
   BalancedOrder(const Refit& refit, const BalancedRounds& wanted, Plan& plan)
-      : refit_(refit), wanted_(wanted), plan_(plan) {
-    plan_.lanes = {{"network", window, true}, {"nvlink", fan_window, true}};
-  }
+      : refit_(refit), wanted_(wanted), plan_(plan) {}
 
   void run() {
     find_blocks();
     const std::uint32_t network_rounds = order_lane(network_lane, 0);
     order_lane(nvlink_lane, network_rounds);
     if (network_rounds > 0) follow_feeds();
+    if (plan_.lanes.size() > lending_lane) precede_loans();
   }
 
  private:
@@ -219,6 +219,27 @@ class BalancedOrder {
                        [&feeding](const Feed& feed) { return std::exchange(feeding[feed.feed], 1) != 0; });
   }
 
+  /// To the lender of a NIC out.
+  static bool is_loan(const Step& step) { return step.lane == lending_lane && step.to == Buffer::staging; }
+
+  /// What goes to a lender goes one round before it leaves from there.
+  void precede_loans() {
+    for (std::uint32_t block = 0; block < blocks_.size(); ++block) {
+      const Pattern& pattern = pattern_of(block);
+      std::uint32_t* const rounds = plan_.schedule.data() + instance_of(block).schedule;
+      for (std::uint32_t i = 0; i < pattern.steps.size(); ++i)
+        if (is_loan(pattern.steps[i])) rounds[i] = not_here;
+      for (std::uint32_t i = 0; i < pattern.steps.size(); ++i) {
+        const Step& step = pattern.steps[i];
+        const std::uint32_t round = std::max(1U, rounds[i]) - 1;
+        for (std::uint32_t a = step.after_begin; a < step.after_end; ++a) {
+          std::uint32_t& before = rounds[pattern.after[a]];
+          if (is_loan(pattern.steps[pattern.after[a]])) before = std::min(before, round);
+        }
+      }
+    }
+  }
+
   /// NVLink passes follow one round after what they wait for.
   void follow_feeds() {
     for (const std::vector<std::uint32_t>& blocks : blocks_of_) {
@@ -227,7 +248,8 @@ class BalancedOrder {
       own_feeds_.clear();
       for (std::uint32_t i = 0; i < pattern.steps.size(); ++i) {
         const Step& step = pattern.steps[i];
-        if (step.lane != nvlink_lane) continue;
+        const bool from_lender = step.lane == lending_lane && !is_loan(step);
+        if (step.lane != nvlink_lane && !from_lender) continue;
         for (std::uint32_t a = step.after_begin; a < step.after_end; ++a)
           own_feeds_.push_back({i, pattern.after[a]});
       }
@@ -252,6 +274,8 @@ class BalancedOrder {
 };
 
 }  // namespace
+
+std::vector<Lane> balanced_lanes() { return {{"network", window, true}, {"nvlink", fan_window, true}}; }
 
 void order_balanced(const Refit& refit, const BalancedRounds& wanted, Plan& plan) {
   BalancedOrder(refit, wanted, plan).run();

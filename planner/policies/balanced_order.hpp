@@ -8,9 +8,12 @@
 // rounds.hpp joins several transfers of a pair anyway. So in a plan of more than `most_single_steps` steps as
 // many share their rounds, and their part of Plan::schedule, as bring no step above half a round's bytes: a
 // fifth of the work. Smaller plans do without; they would lose 0.1 to 1 % of time.
+// What goes to the lender of a NIC goes one round before it leaves from there; what comes to one goes on in
+// the round after (nic_lending.hpp).
 // Invariant: instances share a range of the schedule only where pattern and bases are equal.
 
 #include <array>
+#include <vector>
 
 #include "model/refit.hpp"
 #include "planner/plan.hpp"
@@ -26,7 +29,10 @@ struct BalancedRounds {
 /// Rounds hold at least this, by lane: about 10 operations' fixed cost.
 inline constexpr Bytes smallest_unit[] = {{2'000'000}, {16'000'000}};
 
-/// Gives the plan its two lanes, and every step of every instance its round.
+std::vector<Lane> balanced_lanes();
+
+/// Gives every step of every instance its round. The plan has the lanes above, and `lending_lane` where NICs
+/// are lent.
 void order_balanced(const Refit& refit, const BalancedRounds& wanted, Plan& plan);
 
 }  // namespace isthmus

@@ -110,7 +110,7 @@ TEST_F(PlanCommand, show_prints_the_whole_a_tensor_or_a_rank) {
     EXPECT_TRUE(takes_part) << step;
   }
   EXPECT_THAT(run("show " + plan + " --tensor v").errors, HasSubstr("such as w"));
-  EXPECT_THAT(run("show " + plan + " --rank 99").errors, HasSubstr("a rank from 0 to 6"));
+  EXPECT_THAT(run("show " + plan + " --rank 99").errors, HasSubstr("a rank from 0 to 7"));
   EXPECT_EQ(run("show " + path("s.yaml")).status, 2);
 }
 

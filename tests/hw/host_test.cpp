@@ -13,6 +13,7 @@
 #include "planner/policy.hpp"
 #include "tests/support/check_fixture.hpp"
 #include "tests/support/host_replay.hpp"
+#include "tests/support/lending_refit.hpp"
 #include "tests/support/plan_builder.hpp"
 #include "tests/support/refit_generator.hpp"
 #include "tests/support/test_scale.hpp"
@@ -228,6 +229,19 @@ TEST(Host, timelines_keep_the_rule_of_timelines) {
         EXPECT_LE(timeline.spans[before].end, span.ready);
     }
   }
+}
+
+TEST(HostLending, brings_every_byte_through_lent_nics) {
+  int lent = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Refit refit = test::lending_refit(seed, Relay::any);
+    const Plan plan = std::get<Plan>(plan_balanced(refit));
+    if (plan.lanes.size() < 3) continue;
+    ++lent;
+    const Replayed result = test::replay(refit, plan, seed, 1 + seed % 3);
+    EXPECT_TRUE(result.right()) << seed << result.refused << result.stopped;
+  }
+  EXPECT_GT(lent, 10);
 }
 
 }  // namespace

@@ -93,6 +93,29 @@ TEST_F(CheckTest, accepts_a_relay_rank_of_neither_side) {
   expect_proven();
 }
 
+TEST_F(CheckTest, refuses_to_read_from_a_relay_rank_what_was_not_staged_there) {
+  refit({tensor("t", {4}, {1, 0}, {1, 1})}, 2);
+  add_relay_ranks(*refit_);
+  ASSERT_EQ(refit_->relay_ranks, 6U);
+  send(0, 1, box({0}, {4})).to = Buffer::staging;
+  Step relay;
+  relay.from = Buffer::staging;
+  relay.source = LocalRank::target(1);
+  relay.target = LocalRank::target(0);
+  relay.region = box({0}, {4});
+  Step& read = add(relay, {0});
+  expect_proven();
+  read.from = Buffer::source;
+  expect_fault(Fault::not_held,
+               "tensor t, element (0) on rank 2: step 1 reads it from the source shard, which is not on this "
+               "rank; read it where it is held");
+  read.from = Buffer::target;
+  expect_fault(
+      Fault::not_held,
+      "tensor t, element (0) on rank 2: step 1 reads it from target, where no step puts it; bring it "
+      "there first");
+}
+
 TEST_F(CheckTest, accepts_two_groups_of_different_size_on_the_two_sides) {  // pitfall A12: PP4 TP2 -> PP2 TP4
   refit({tensor("t", {8}, {2, 0, 0}, {4, 4, 0})}, 8);
   for (std::size_t target = 0; target < 4; ++target) {

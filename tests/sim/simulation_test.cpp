@@ -49,6 +49,23 @@ RC_GTEST_PROP(Simulation, never_beats_the_lower_bound, ()) {
   }
 }
 
+TEST(Simulation, of_balanced_is_within_15_percent_of_the_bound_where_nics_are_lent) {
+  const std::vector<std::vector<test::SparseTensor>> refits{
+      {{20'000'000'000, {0}, {8, 9, 10, 11}}},
+      {{20'000'000'000, {0}, {8, 16}}},
+      {{10'000'000'000, {0, 1}, {8, 9}}, {10'000'000'000, {2}, {9, 10}}},
+      {{30'000'000'000, {0, 1, 2, 3}, {8, 9, 10, 11, 12, 13, 14, 15}}, {5'000'000'000, {4, 5, 6, 7}, {8}}},
+      {{20'000'000'000, {0, 1, 2, 3, 4, 5, 6, 7}, {8}}, {2'000'000'000, {4}, {9}}}};
+  for (const std::vector<test::SparseTensor>& tensors : refits) {
+    for (const Relay relay : {Relay::any, Relay::members}) {
+      const Refit refit = test::sparse_refit(tensors, relay);
+      const Plan plan = std::get<Plan>(plan_balanced(refit));
+      const double time = seconds(simulate(refit, expand(refit, plan), wire_only()).time);
+      EXPECT_LE(time, 1.15 * seconds(lower_bound(refit).time)) << tensors.size() << " tensors";
+    }
+  }
+}
+
 RC_GTEST_PROP(Simulation, never_beats_the_lower_bound_whatever_the_layout_and_the_port_rates, ()) {
   const auto refit_case = *test::refit_cases();
   Refit refit = test::make_refit(refit_case);
