@@ -141,6 +141,15 @@ MeasuredBoard predict_measured(const std::vector<Replanned>& rows, const Calibra
   return board;
 }
 
+MeasuredBoard predict_measured(const std::filesystem::path& file, std::string_view calibration) {
+  std::error_code code;
+  const std::filesystem::path folder = std::filesystem::absolute(file, code).parent_path();
+  const Location where{"--calibration", 0, ""};
+  const Calibration chosen = read_calibration(calibration, folder, where);
+  const ReplayConstants& constants = replay_constants(chosen, where);
+  return predict_measured(replan(file), chosen, constants);
+}
+
 MeasuredSummary summarise(const MeasuredBoard& board, bool large, bool held_out) {
   std::vector<double> errors;
   for (const MeasuredPrediction& row : board.rows) {

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "hw/gpu_schedule.hpp"
 #include "model/calibration.hpp"
 #include "model/units.hpp"
@@ -64,6 +66,10 @@ struct MeasuredBoard {
   std::string calibration;
   std::vector<MeasuredPrediction> rows;
 };
+/// The calibration of the GPUs that the project's replays ran on.
+inline constexpr std::string_view measured_calibration = "h200-nvlink";
+/// A file's rows under a calibration, sought from the file's folder on.
+MeasuredBoard predict_measured(const std::filesystem::path& file, std::string_view calibration);
 MeasuredBoard predict_measured(const std::vector<Replanned>& rows, const Calibration& calibration,
                                const ReplayConstants& constants);
 
@@ -74,8 +80,11 @@ struct MeasuredSummary {
 };
 MeasuredSummary summarise(const MeasuredBoard& board, bool large, bool held_out);
 
-/// The table a person reads; the section of docs/accuracy.md. Both end with a newline.
+/// The table a person reads; the JSON of docs/scoreboard.md; the section of docs/accuracy.md. All end with a
+/// newline.
 std::string to_table(const MeasuredBoard& board);
+std::string to_json(const MeasuredBoard& board);
+nlohmann::ordered_json measured_rows(const MeasuredBoard& board);
 std::string measured_section(const MeasuredBoard& board);
 
 }  // namespace isthmus::report

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "report/measured.hpp"
 #include "report/text.hpp"
@@ -64,6 +65,27 @@ std::string to_table(const MeasuredBoard& board) {
                     percent(summary.median), percent(summary.percentile_95), percent(summary.largest));
   }
   return text + fmt::format("predicted under {}\n", board.calibration);
+}
+
+nlohmann::ordered_json measured_rows(const MeasuredBoard& board) {
+  using Rows = nlohmann::ordered_json;
+  const auto number = [](const std::optional<double>& value) { return value ? Rows(*value) : Rows(); };
+  Rows rows = Rows::array();
+  for (const MeasuredPrediction& row : board.rows) {
+    Rows document = Rows::parse(record_line(row.row));
+    document["calibration"] = board.calibration;
+    document["predicted_seconds"] = number(row.predicted);
+    document["error"] = number(row.error());
+    document["held_out"] = is_held_out(row.row);
+    document["changed"] = row.changed;
+    if (!row.refused.empty()) document["refused"] = row.refused;
+    rows.push_back(std::move(document));
+  }
+  return rows;
+}
+
+std::string to_json(const MeasuredBoard& board) {
+  return nlohmann::ordered_json{{"measured", measured_rows(board)}}.dump(2) + "\n";
 }
 
 std::string measured_section(const MeasuredBoard& board) {
