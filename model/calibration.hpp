@@ -38,8 +38,8 @@ struct ReplayConstants {
   Constant exchange_bandwidth, both_ways_share, put_bandwidth;
   // Time of each message of an exchange; more for large ones; more, once, for the largest.
   Constant message_time, large_message_time, ramp_time;
-  // Copies within a GPU: memory, read and written; units of 16 bytes in one piece, and strided; what its cache
-  // holds.
+  // Copies within a GPU: memory, read and written; units of 16 bytes in one piece, and strided; what its
+  // cache holds.
   Constant copy_bandwidth, contiguous_bandwidth, strided_bandwidth, cache;
   // Start of a kernel; from the host to the GPU; between launches that wait for each other; start of an
   // exchange; more for one that finds its GPU copying.

@@ -155,7 +155,7 @@ TEST(Measured, rows_are_held_out_by_policy_by_scenario_and_by_hash) {
   std::size_t held_out = 0;
   for (int i = 0; i < 1000; ++i) {
     row.scenario = "x/s" + std::to_string(i) + ".yaml";
-    held_out += is_held_out(row) ? 1 : 0;
+    held_out += is_held_out(row) ? 1U : 0U;
   }
   EXPECT_NEAR(static_cast<double>(held_out), 500, 60);
 }

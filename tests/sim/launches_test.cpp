@@ -90,9 +90,11 @@ TEST(Launches, begin_after_all_that_they_wait_for_each_with_its_delay) {
 
 TEST(Launches, that_find_a_device_copying_wait_for_their_turn) {
   LaunchWork exchange = flow_of(1);
+  exchange.issued = {10};
   exchange.turn = {1000};
-  EXPECT_EQ(end_of(run_launches({exchange}, 1, one_link()), 0), 1'000'000);
-  EXPECT_EQ(end_of(run_launches({copy_on(0, 50), exchange}, 1, one_link()), 1), 1'001'000);
+  EXPECT_EQ(end_of(run_launches({exchange}, 1, one_link()), 0), 1'000'010);
+  EXPECT_EQ(end_of(run_launches({copy_on(0, 50), exchange}, 1, one_link()), 1), 1'001'010);
+  EXPECT_EQ(end_of(run_launches({copy_on(0, 5), exchange}, 1, one_link()), 1), 1'000'010);
 }
 
 // The oracle: no queue and no fluid, all launches looked at after each smallest step. In double.
