@@ -253,8 +253,8 @@ const ReplayConstants& replay_constants(const Calibration& calibration, const Lo
   if (calibration.replay) return *calibration.replay;
   throw InputError(
       where, fmt::format("'{}', which has no constants of replays on GPUs", printable(calibration.name)),
-      "to predict those: a calibration with the mapping replay, such as h200-nvlink or one "
-      "that isthmus calibrate -o writes (docs/calibration.md)");
+      "to predict those: a calibration with the mapping replay, such as h200-nvlink or what "
+      "isthmus calibrate -o FILE --base h200-nvlink writes (docs/calibration.md)");
 }
 
 }  // namespace isthmus::report

@@ -58,6 +58,15 @@ TEST_F(ReplayCommand, writes_a_trace_of_what_it_measured) {
   EXPECT_EQ(Json::parse(read_file(trace))["otherData"]["policy"], "p2p");
 }
 
+TEST_F(ReplayCommand, predicts_gpus_only_under_a_calibration_that_knows_replays) {
+  const ProgramResult result =
+      run("replay " + scenario() + " --backend nccl --predict --set calibration=wire-only");
+  EXPECT_EQ(result.status, 2);
+  const bool built = result.errors.find("built without") == std::string::npos;
+  EXPECT_THAT(result.errors, HasSubstr(built ? "found 'wire-only', which has no constants of replays on GPUs"
+                                             : "--backend: found 'nccl'"));
+}
+
 TEST_F(ReplayCommand, records_a_line_for_each_policy_and_nothing_half) {
   const std::filesystem::path file = folder_.path() / "runs.jsonl";
   const std::string command = "replay '" + scenario() + "' --scale 0.5 --repeat 3 --record '" +
