@@ -164,6 +164,11 @@ CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
                    "Gate: exit status 1 when a measured time is off its prediction by more than this share")
       ->check(CLI::Range(0.0, 1e9))
       ->type_name("F");
+  command
+      ->add_option("--record", options.record,
+                   "Add a JSON line for each policy to this file (docs/replay.md), as isthmus scoreboard "
+                   "--measured reads it")
+      ->type_name("FILE");
   add_trace(*command, options);
   return command;
 }
@@ -241,6 +246,15 @@ CLI::App* add_scoreboard(CLI::App& app, ScoreboardOptions& options) {
                    "With --markdown: the folder to write to (default: docs beside the folder of scenarios)")
       ->type_name("FOLDER")
       ->needs(markdown);
+  CLI::Option* measured = command->add_option(
+      "--measured", options.measured,
+      "Only the replays of this file, measured on GPUs (isthmus replay --record), predicted anew");
+  measured->type_name("FILE.jsonl")->excludes(markdown);
+  command
+      ->add_option("--calibration", options.calibration,
+                   "Under which measured replays are predicted; default h200-nvlink")
+      ->type_name("NAME|FILE")
+      ->needs(measured);
   return command;
 }
 

@@ -1,7 +1,6 @@
 // isthmus calibrate.
 
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -38,13 +37,6 @@ std::string table_line(const hw::CurvePoint& point) {
   return fmt::format("{:<20} {:>6} {:>12} {:>8} {:>6} {:>12.2f} {:>12.2f} {:>12.2f} {:>10.2f}", point.path,
                      point.operations, point.bytes.value, point.row.value, point.blocks, point.seconds * 1e6,
                      point.slowest * 1e6, point.host_seconds * 1e6, point.bytes_per_second() * 1e-9);
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm date{};
-  gmtime_r(&now, &date);
-  return fmt::format("{:04}-{:02}-{:02}", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday);
 }
 
 /// What goes into the calibration file beside the curves; read before anything is measured.

@@ -104,6 +104,7 @@ struct ReplayOptions {
   std::optional<double> tolerance;   // gate: exit status 1 when a prediction is further off
   std::optional<std::string> trace;  // file to write: the fastest policy's measured timeline
   std::size_t trace_limit = 100'000;
+  std::optional<std::string> record;  // file to add a line for each policy to
   bool json = false;
 };
 int replay(const ReplayOptions& options);
@@ -128,8 +129,10 @@ struct InventoryOptions {
 int inventory(const InventoryOptions& options);
 
 struct ScoreboardOptions {
-  std::optional<std::string> folder;  // of scenarios; unset: the project's
-  std::optional<std::string> output;  // folder of the documents; unset: docs/ beside that folder
+  std::optional<std::string> folder;    // of scenarios; unset: the project's
+  std::optional<std::string> output;    // folder of the documents; unset: docs/ beside that folder
+  std::optional<std::string> measured;  // only this file of measured replays
+  std::string calibration;              // for those; empty: the project's
   bool json = false, markdown = false;
 };
 int scoreboard(const ScoreboardOptions& options);

@@ -1,11 +1,14 @@
 #include "cli/output.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -57,6 +60,49 @@ class TemporaryFile {
   int descriptor_ = -1;
 };
 
+/// A file to add to, which nobody else adds to meanwhile.
+class AppendedFile {
+ public:
+  explicit AppendedFile(const std::string& file)
+      : file_(file), descriptor_(open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
+    if (descriptor_ < 0) fail(file_, errno);
+    struct stat state {};
+    if (flock(descriptor_, LOCK_EX) != 0 || fstat(descriptor_, &state) != 0) {
+      const int code = errno;
+      close(descriptor_);
+      fail(file_, code);
+    }
+    size_ = state.st_size;
+  }
+  ~AppendedFile() { close(descriptor_); }
+  AppendedFile(const AppendedFile&) = delete;
+  AppendedFile& operator=(const AppendedFile&) = delete;
+
+  bool ends_with_a_line() const {
+    char last = 0;
+    return size_ == 0 || (pread(descriptor_, &last, 1, size_ - 1) == 1 && last == '\n');
+  }
+
+  void append(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(descriptor_, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) {
+        const int code = errno;
+        static_cast<void>(ftruncate(descriptor_, size_) == 0);
+        fail(file_, code);
+      }
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+    if (fsync(descriptor_) != 0) fail(file_, errno);
+  }
+
+ private:
+  std::string file_;
+  int descriptor_;
+  off_t size_ = 0;
+};
+
 void refuse_other_than_file(const std::string& file, const char* option, const char* allowed) {
   std::error_code ignored;
   const bool there = std::filesystem::exists(file, ignored);
@@ -81,6 +127,22 @@ void write_output(const std::string& file, const std::string& text) {
   TemporaryFile temporary(file);
   temporary.write(text);
   temporary.rename();
+}
+
+void append_lines(const std::string& file, const std::string& lines) {
+  refuse_other_than_file(file, "--record", "a regular file");
+  AppendedFile appended(file);
+  if (!appended.ends_with_a_line())
+    throw InputError({"--record", 0, ""}, fmt::format("'{}', whose last line has no end", printable(file)),
+                     "a file of complete lines");
+  appended.append(lines);
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm date{};
+  gmtime_r(&now, &date);
+  return fmt::format("{:04}-{:02}-{:02}", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday);
 }
 
 void write_pieces(const std::string& file,

@@ -19,4 +19,10 @@ void write_output(const std::string& file, const std::string& text);
 void write_pieces(const std::string& file,
                   const std::function<void(const std::function<void(std::string_view)>&)>& produce);
 
+/// Adds whole lines to the end of a file, or nothing: what could not be written in full is taken back. A file
+/// whose last line has no end is refused, and left alone.
+void append_lines(const std::string& file, const std::string& lines);
+
+std::string today();  // 2026-11-30, UTC
+
 }  // namespace isthmus::cli

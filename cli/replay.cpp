@@ -1,5 +1,7 @@
 // isthmus replay.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
@@ -10,6 +12,8 @@
 #include "model/refit.hpp"
 #include "model/refit_scale.hpp"
 #include "planner/policy.hpp"
+#include "report/gpu_prediction.hpp"
+#include "report/measured.hpp"
 #include "report/replay.hpp"
 #include "report/trace.hpp"
 
@@ -26,6 +30,8 @@ report::ReplaySettings settings_of(const ReplayOptions& options, const Scenario&
   if (options.predict || options.tolerance) {
     settings.calibration =
         read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
+    if (options.backend == "nccl")
+      report::replay_constants(*settings.calibration, scenario.at("calibration"));
   }
   return settings;
 }
@@ -48,10 +54,39 @@ void trace(const Refit& refit, const report::Replay& replay, const Plan* plan, c
   tell_dropped(*options.trace, summary);
 }
 
+/// A line for each policy that ran.
+void record(const report::Replay& replay, const ReplayOptions& options) {
+  std::string lines;
+  for (const report::ReplayRow& row : replay.policies) {
+    if (!row.measurement) continue;
+    const hw::Measurement& measurement = *row.measurement;
+    report::MeasuredRow line;
+    line.scenario = options.scenario;
+    line.overrides = options.overrides;
+    line.scale = options.scale;
+    line.policy = row.policy;
+    line.backend = measurement.backend;
+    line.device = measurement.device;
+    line.date = today();
+    line.gpus = measurement.gpus;
+    line.ranks = static_cast<std::int64_t>(replay.ranks);
+    line.launches = static_cast<std::int64_t>(measurement.launches);
+    line.bytes = measurement.moved;
+    line.byte_exact = measurement.byte_exact();
+    line.median = seconds(measurement.median());
+    line.fastest = seconds(measurement.fastest());
+    line.slowest = seconds(*std::max_element(measurement.times.begin(), measurement.times.end()));
+    line.repetitions = static_cast<std::int64_t>(measurement.times.size());
+    lines += report::record_line(line);
+  }
+  append_lines(*options.record, lines);
+}
+
 /// Prints; 1 where bytes are wrong, a plan is not proven, or a prediction is too far off.
 int conclude(const Refit& refit, const Plan* plan, const report::Replay& replay, const ReplayOptions& options,
              bool reports) {
   if (reports) print(report::replay_document(replay, options.json));
+  if (options.record && reports) record(replay, options);
   if (options.trace && reports) trace(refit, replay, plan, options);
   if (options.verify && !replay.byte_exact()) return 1;
   if (!options.tolerance || replay.within(*options.tolerance)) return 0;
@@ -70,6 +105,7 @@ int replay_plan(const PlanFile& file, hw::Executor& executor, const ReplayOption
   if (!options.policies.empty()) refuse("--policy");
   if (options.scale != 1) refuse("--scale");
   if (options.model) refuse("--model");
+  if (options.record) refuse("--record");
   if (!options.overrides.empty()) refuse("--set");
   const report::ReplaySettings settings = settings_of(options, file.scenario);
   const report::Replay replay = report::replay_plan(file.refit, file.plan, executor, settings);
@@ -82,6 +118,9 @@ int replay(const ReplayOptions& options) {
   const std::unique_ptr<hw::Executor> executor = hw::make_executor(options.backend);
   if (const std::optional<PlanFile> file = find_plan(options.scenario))
     return replay_plan(*file, *executor, options);
+  if (options.record && options.model)
+    throw InputError({"--record", 0, ""}, "--model beside it, which a line does not hold",
+                     "a scenario (YAML)");
   const std::vector<std::string> names = chosen_policies(options.policies);
   const Scenario scenario = read_any(options.scenario, options.overrides, options.model);
   report::ReplaySettings settings = settings_of(options, scenario);

@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "model/text.hpp"
+#include "report/measured.hpp"
 
 namespace isthmus::cli {
 namespace {
@@ -33,6 +34,13 @@ int write_documents(const report::Scoreboard& scoreboard, const std::filesystem:
 }  // namespace
 
 int scoreboard(const ScoreboardOptions& options) {
+  if (options.measured) {
+    const std::string_view name =
+        options.calibration.empty() ? report::measured_calibration : options.calibration;
+    const report::MeasuredBoard board = report::predict_measured(*options.measured, name);
+    print(options.json ? to_json(board) : to_table(board));
+    return 0;
+  }
   const std::filesystem::path folder = std::filesystem::absolute(scenario_folder(options.folder));
   const std::filesystem::path documents =
       options.output ? std::filesystem::path(*options.output) : (folder / "..").lexically_normal() / "docs";

@@ -29,6 +29,8 @@ struct DeviceMove {
 
 /// The copy for the device; `first_tile` is left to number_tiles.
 DeviceMove device_move(const Move& move, const std::byte* source_base, std::byte* target_base);
+/// The width of its units, for arenas that begin at multiples of 16 bytes.
+std::uint32_t unit_width(const Move& move);
 /// Numbers the tiles of `count` copies; returns how many there are.
 std::uint32_t number_tiles(DeviceMove* moves, std::size_t count);
 

@@ -44,6 +44,8 @@ struct Mismatch {
 
 struct Measurement {
   std::string backend, device;
+  std::uint32_t gpus = 0;       // that ranks were folded onto; 0 elsewhere
+  std::size_t launches = 0;     // on them (hw/gpu_schedule.hpp)
   std::vector<Duration> times;  // makespan of each timed repetition
   Timeline timeline;            // of the fastest one; link_bytes is empty
   Bytes moved;                  // bytes of all transfers of one run, those within a rank left out

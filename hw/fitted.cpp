@@ -141,7 +141,17 @@ void fit_network(const std::vector<CurvePoint>& curves, double nominal, const st
 std::string value_text(double value, std::string_view unit) {
   if (unit == "ratio") return fmt::format("{:.6g}", value);
   if (unit == "s") return to_string(Duration{std::llround(value * 1e12)});
+  if (unit == "B") return to_string(Bytes{std::llround(value)});
   return std::isinf(value) ? "unlimited" : to_string(Bandwidth{std::llround(value)});
+}
+
+std::string constant_text(std::string_view key, std::string_view unit, const Constant& constant,
+                          std::string_view indent) {
+  return fmt::format(
+      "{0}{1}:\n{0}  value: {2}\n{0}  interval: [{3}, {4}]\n{0}  provenance: {5}\n{0}  source: >-\n"
+      "{0}    {6}\n",
+      indent, key, value_text(constant.value, unit), value_text(constant.low, unit),
+      value_text(constant.high, unit), to_string(constant.provenance), constant.source);
 }
 
 }  // namespace
@@ -158,18 +168,18 @@ Calibration fitted(const std::vector<CurvePoint>& curves, const Calibration& bas
     result.memory_bandwidth = measured(2 * copies[copies.size() / 2], 2 * copies.front(), 2 * copies.back(),
                                        "strided copies, read and write together, median; " + source);
   }
+  if (result.replay) fit_replay(curves, source, *result.replay);
   return result;
 }
 
 std::string calibration_text(const Calibration& calibration, const std::string& heading) {
   std::string text = fmt::format("# {}\n", heading);
-  for (const ConstantField& field : calibration_fields()) {
-    const Constant& constant = calibration.*field.member;
-    text +=
-        fmt::format("{}:\n  value: {}\n  interval: [{}, {}]\n  provenance: {}\n  source: >-\n    {}\n",
-                    field.key, value_text(constant.value, field.unit), value_text(constant.low, field.unit),
-                    value_text(constant.high, field.unit), to_string(constant.provenance), constant.source);
-  }
+  for (const ConstantField& field : calibration_fields())
+    text += constant_text(field.key, field.unit, calibration.*field.member, "");
+  if (!calibration.replay) return text;
+  text += "replay:\n";
+  for (const ReplayField& field : replay_fields())
+    text += constant_text(field.key, field.unit, *calibration.replay.*field.member, "  ");
   return text;
 }
 

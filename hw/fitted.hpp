@@ -26,6 +26,19 @@ namespace isthmus::hw {
 Calibration fitted(const std::vector<CurvePoint>& curves, const Calibration& base, Bandwidth nominal,
                    const std::string& source);
 
+/// Constants of replays, where `base` has them; with
+/// each(s) = (t(n, s) - t(1, s)) / (n - 1) - s / R', and o(s) = t(1, s) - s / R':
+///   exchange_bandwidth R'  bytes / time between the two largest messages alone
+///   both_ways_share        of the group with the most bytes, from both directions to one
+///   put_bandwidth          the best put
+///   message_time           each(smallest); large_message_time: median of each(s) - that, 1 to 16 MiB
+///   ramp_time              median of (o(s) - o(smallest) - large_message_time)(1 + 16 MiB / s), 4 to 256 MiB
+///   copy_bandwidth         twice the rate of copies in one piece; strided_bandwidth: median of those in rows
+///   kernel_host_time, issue_latency, kernel_time   launch: its host time; no-work; what is left of launch
+///   message_host_time      as enqueue_time; exchange_host_time: what is left of t(1, smallest)'s host time
+/// What no curve shows stays.
+void fit_replay(const std::vector<CurvePoint>& curves, const std::string& source, ReplayConstants& constants);
+
 /// A calibration file; `heading` becomes its comment.
 std::string calibration_text(const Calibration& calibration, const std::string& heading);
 

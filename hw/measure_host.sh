@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything that one host with several GPUs can tell, as one run: topology as the driver and NCCL see it, the
-# calibration, and the replays of a list on 2, 4, 8, ... GPUs. Prints tables; details go to a folder.
+# calibration, and the replays of a list on 2, 4, 8, ... GPUs. Prints tables; details go to a folder, records
+# of the replays (isthmus scoreboard --measured) to measured.jsonl there.
 #
 #   hw/measure_host.sh [-p PROGRAM] [-r RESULTS] [-m MOST_GPUS] [LIST]
 #
@@ -8,7 +9,7 @@
 set -uo pipefail
 
 program=./isthmus results=measured most=0
-usage() { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 while getopts p:r:m:h option; do
   case $option in
     p) program=$OPTARG ;;
@@ -46,6 +47,6 @@ part "topology" cat "$results/topology.txt"
 part "calibration, two GPUs" calibrate
 for ((count = 2; count <= most; count *= 2)); do
   export CUDA_VISIBLE_DEVICES; CUDA_VISIBLE_DEVICES=$(gpus "$count")
-  part "replays, $count GPUs" "$here/replay_on_gpus.sh" -p "$program" -r "$results/$count-gpus" "$list"
+  part "replays, $count GPUs" "$here/replay_on_gpus.sh" -p "$program" -r "$results/$count-gpus" -o "$results/measured.jsonl" "$list"
 done
 exit $worst

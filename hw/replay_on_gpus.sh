@@ -2,20 +2,22 @@
 # Replays a list of scenarios and policies on the GPUs of this machine and prints a table, a line for each replay:
 # whether every byte was right, the time, the rate between GPUs. Detailed results and messages go to a folder.
 #
-#   hw/replay_on_gpus.sh [-p PROGRAM] [-r RESULTS] [-d SECONDS] [LIST]
+#   hw/replay_on_gpus.sh [-p PROGRAM] [-r RESULTS] [-d SECONDS] [-o RECORD] [LIST]
 #
 # LIST (default: standard input) has a line for each replay: SCENARIO [POLICIES] [SCALE] [REPETITIONS]
 # where POLICIES are names separated by commas, or all. Lines that begin with # are skipped. Exit status: 0, or the
-# greatest one of the replays; a replay that takes longer than SECONDS (default 120) counts as 124.
+# greatest one of the replays; a replay that takes longer than SECONDS (default 120) counts as 124. RECORD is a file
+# that gets a JSON line for each policy, as isthmus scoreboard --measured reads it.
 set -uo pipefail
 
-program=./isthmus results=replays limit=120
-usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-while getopts p:r:d:h option; do
+program=./isthmus results=replays limit=120 record=()
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+while getopts p:r:d:o:h option; do
   case $option in
     p) program=$OPTARG ;;
     r) results=$OPTARG ;;
     d) limit=$OPTARG ;;
+    o) record=(--record "$OPTARG") ;;
     *) usage ;;
   esac
 done
@@ -49,7 +51,7 @@ replay() {
   name=$(basename "$scenario" .yaml)
   file=$results/$name-${policies//,/+}-$scale
   timeout --kill-after=15 "$limit" "$program" replay "$scenario" --backend nccl --policy "$policies" --scale "$scale" \
-    --warm-up 1 --repeat "$repetitions" --json >"$file.json" 2>"$file.log" </dev/null || status=$?
+    --warm-up 1 --repeat "$repetitions" "${record[@]}" --json >"$file.json" 2>"$file.log" </dev/null || status=$?
   python3 -c "$table" "$name" "$file.json"
   if [ $status != 0 ]; then printf '%-40s exit status %s: %s\n' "$name" $status "$(tail -n 1 "$file.log")"; fi
   return $status

@@ -23,6 +23,7 @@ constexpr Provenance provenances[] = {Provenance::metal, Provenance::nccl_source
 
 std::string value_form(std::string_view unit) {
   if (unit == "s") return std::string(time_form);
+  if (unit == "B") return std::string(size_form);
   if (unit == "B/s") return fmt::format("{}, or {}", rate_form, unlimited_word);
   return "a ratio above 0 and at most 1";
 }
@@ -33,6 +34,11 @@ double read_value(const YamlValue& value, std::string_view unit) {
     const std::optional<Duration> time = parse_duration(value.text(form));
     if (!time) value.refuse(form);
     return static_cast<double>(time->value) / static_cast<double>(picoseconds_per_second);
+  }
+  if (unit == "B") {
+    const std::optional<Bytes> size = parse_bytes(value.text(form));
+    if (!size) value.refuse(form);
+    return static_cast<double>(size->value);
   }
   if (unit == "B/s") {
     const std::string text = value.text(form);
@@ -120,17 +126,29 @@ std::optional<std::filesystem::path> find_file(std::string_view name,
   return std::nullopt;
 }
 
+ReplayConstants read_replay(const YamlValue& entry) {
+  std::vector<std::string_view> keys;
+  for (const ReplayField& field : replay_fields()) keys.push_back(field.key);
+  entry.allow_only(keys);
+  ReplayConstants constants;
+  for (const ReplayField& field : replay_fields())
+    constants.*field.member = read_constant(entry.at(field.key), field.unit);
+  return constants;
+}
+
 Calibration read_file(const std::filesystem::path& file) {
   const YamlDocument document(read_text_file(file), file.string());
   const YamlValue root = document.root();
   std::vector<std::string_view> keys;
   for (const ConstantField& field : calibration_fields()) keys.push_back(field.key);
+  keys.emplace_back("replay");
   root.allow_only(keys);
   Calibration calibration;
   calibration.name = file.stem().string();
   for (const ConstantField& field : calibration_fields()) {
     calibration.*field.member = read_constant(root.at(field.key), field.unit);
   }
+  if (const std::optional<YamlValue> replay = root.find("replay")) calibration.replay = read_replay(*replay);
   return calibration;
 }
 
@@ -180,6 +198,33 @@ const std::vector<ConstantField>& calibration_fields() {
       {"export_time_per_tensor", "s", &Calibration::export_time_per_tensor},
       {"load_time_per_tensor", "s", &Calibration::load_time_per_tensor},
       {"memory_bandwidth", "B/s", &Calibration::memory_bandwidth},
+  };
+  return fields;
+}
+
+const std::vector<ReplayField>& replay_fields() {
+  using R = ReplayConstants;
+  static const std::vector<ReplayField> fields{
+      {"exchange_bandwidth", "B/s", &R::exchange_bandwidth},
+      {"both_ways_share", "ratio", &R::both_ways_share},
+      {"put_bandwidth", "B/s", &R::put_bandwidth},
+      {"message_time", "s", &R::message_time},
+      {"large_message_time", "s", &R::large_message_time},
+      {"ramp_time", "s", &R::ramp_time},
+      {"copy_bandwidth", "B/s", &R::copy_bandwidth},
+      {"contiguous_bandwidth", "B/s", &R::contiguous_bandwidth},
+      {"strided_bandwidth", "B/s", &R::strided_bandwidth},
+      {"cache", "B", &R::cache},
+      {"kernel_time", "s", &R::kernel_time},
+      {"issue_latency", "s", &R::issue_latency},
+      {"dispatch_time", "s", &R::dispatch_time},
+      {"exchange_latency", "s", &R::exchange_latency},
+      {"turn_time", "s", &R::turn_time},
+      {"kernel_host_time", "s", &R::kernel_host_time},
+      {"exchange_host_time", "s", &R::exchange_host_time},
+      {"message_host_time", "s", &R::message_host_time},
+      {"wait_host_time", "s", &R::wait_host_time},
+      {"record_host_time", "s", &R::record_host_time},
   };
   return fields;
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,13 +22,32 @@ enum class Provenance : std::uint8_t { metal, nccl_source, datasheet, fitted, ju
 std::string_view to_string(Provenance provenance);
 
 struct Constant {
-  double value = 0;  // in SI units: seconds, bytes per second (infinity: unlimited), or a plain ratio
+  double value = 0;  // in SI units: seconds, bytes, bytes per second (infinity: unlimited), or a ratio
   double low = 0;
   double high = 0;
   Provenance provenance = Provenance::judgement;
   std::string source;  // one line: where the number stands
 
   friend bool operator==(const Constant&, const Constant&) = default;
+};
+
+/// What predicts a replay on the GPUs of one host (report/gpu_prediction.hpp has the equations).
+struct ReplayConstants {
+  // Messages: most that one direction between two GPUs moves, the share of it that each direction keeps when
+  // both are at work; what kernels write into a peer.
+  Constant exchange_bandwidth, both_ways_share, put_bandwidth;
+  // Time of each message of an exchange; more for large ones; more, once, for the largest.
+  Constant message_time, large_message_time, ramp_time;
+  // Copies within a GPU: memory, read and written; units of 16 bytes in one piece, and strided; what its
+  // cache holds.
+  Constant copy_bandwidth, contiguous_bandwidth, strided_bandwidth, cache;
+  // Start of a kernel; from the host to the GPU; between launches that wait for each other; start of an
+  // exchange; more for one that finds its GPU copying.
+  Constant kernel_time, issue_latency, dispatch_time, exchange_latency, turn_time;
+  // Of the host's thread, for each kernel, exchange, message, wait and event.
+  Constant kernel_host_time, exchange_host_time, message_host_time, wait_host_time, record_host_time;
+
+  friend bool operator==(const ReplayConstants&, const ReplayConstants&) = default;
 };
 
 struct Calibration {
@@ -51,6 +71,8 @@ struct Calibration {
   Constant export_time_per_tensor, load_time_per_tensor;
   // GPU memory bandwidth, read + write together, for copies, packing and loading (bytes per second).
   Constant memory_bandwidth;
+  // Optional: the mapping `replay`.
+  std::optional<ReplayConstants> replay;
 
   /// Achieved rate of a link: nominal x efficiency of its class, at least 1 byte per second.
   Bandwidth achieved(const Link& link) const;
@@ -58,13 +80,19 @@ struct Calibration {
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
-/// The names of the constants with their unit ("ratio", "s", "B/s"), in file order.
+/// The names of the constants with their unit ("ratio", "s", "B", "B/s"), in file order.
 struct ConstantField {
   std::string_view key;
   std::string_view unit;
   Constant Calibration::*member;
 };
 const std::vector<ConstantField>& calibration_fields();
+struct ReplayField {
+  std::string_view key;
+  std::string_view unit;
+  Constant ReplayConstants::*member;
+};
+const std::vector<ReplayField>& replay_fields();
 
 /// Reads a calibration by name, or the file itself when `name` ends in .yaml (relative to
 /// `scenario_directory`). NAME.yaml is sought in calibrations/ and scenarios/calibrations/ below

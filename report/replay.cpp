@@ -6,9 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "hw/gpu_schedule.hpp"
 #include "hw/program.hpp"
 #include "model/error.hpp"
 #include "planner/policy.hpp"
+#include "report/gpu_prediction.hpp"
 #include "sim/simulation.hpp"
 
 namespace isthmus::report {
@@ -26,6 +28,13 @@ Replay begin_replay(const Refit& refit, const ReplaySettings& settings) {
   return replay;
 }
 
+double predict(const Refit& refit, const hw::Program& program, std::uint32_t gpus,
+               const Calibration& calibration) {
+  if (gpus == 0) return seconds(sim::simulate(refit, program.operations(), calibration).time);
+  const ReplayConstants& constants = replay_constants(calibration, {refit.name, 0, "calibration"});
+  return seconds(predict_on_gpus(hw::make_schedule(program, gpus), constants).end);
+}
+
 ReplayRow run_plan(const Refit& refit, const Plan& plan, hw::Executor& executor,
                    const ReplaySettings& settings) {
   ReplayRow row;
@@ -38,10 +47,8 @@ ReplayRow run_plan(const Refit& refit, const Plan& plan, hw::Executor& executor,
   const hw::Program program(refit, plan);
   row.operations = program.operations().list.size();
   row.measurement = executor.run(program, settings.options);
-  if (settings.calibration) {
-    const sim::Prediction prediction = sim::simulate(refit, program.operations(), *settings.calibration);
-    row.predicted_seconds = seconds(prediction.time);
-  }
+  if (settings.calibration)
+    row.predicted_seconds = predict(refit, program, row.measurement->gpus, *settings.calibration);
   return row;
 }
 

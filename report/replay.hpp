@@ -3,6 +3,7 @@
 // where asked for, predicted beside. The numbers that table, JSON and gates show come from this value.
 // error = measured / predicted - 1, of the fastest repetition. What is predicted is the scenario's fabric
 // under a calibration; what is measured is the machine that ran it: they compare where it is that machine.
+// What GPUs ran is predicted as they run it (report/gpu_prediction.hpp).
 
 #include <optional>
 #include <string>

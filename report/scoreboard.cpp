@@ -196,6 +196,18 @@ Scoreboard joined(std::vector<std::vector<ScoreRow>> parts) {
   return result;
 }
 
+std::vector<MeasuredBoard> predict_measured_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  std::error_code code;
+  for (std::filesystem::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
+    if (at->path().extension() == ".jsonl") files.push_back(at->path());
+  std::sort(files.begin(), files.end());
+  std::vector<MeasuredBoard> boards;
+  for (const std::filesystem::path& file : files)
+    boards.push_back(predict_measured(file, measured_calibration));
+  return boards;
+}
+
 }  // namespace
 
 std::optional<double> nearest_error(double seconds, const Published& row) {
@@ -252,7 +264,9 @@ Scoreboard predict_scoreboard(const std::filesystem::path& folder, unsigned thre
   for (std::future<void>& worker : workers) worker.get();
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
-  return joined(std::move(parts));
+  Scoreboard result = joined(std::move(parts));
+  result.measured = predict_measured_in(folder / "measured");
+  return result;
 }
 
 ScoreSummary summarise(const Scoreboard& scoreboard, bool with_fitted_rows) {

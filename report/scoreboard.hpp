@@ -13,6 +13,7 @@
 
 #include "model/published.hpp"
 #include "report/comparison.hpp"
+#include "report/measured.hpp"
 #include "report/prediction_interval.hpp"
 
 namespace isthmus::report {
@@ -38,6 +39,7 @@ struct ScoreRow {
 /// Rows ordered by id, numbers in it by value: X2 before X10.
 struct Scoreboard {
   std::vector<ScoreRow> rows;
+  std::vector<MeasuredBoard> measured;  // of the files measured/*.jsonl below the folder
 
   const ScoreRow* find(std::string_view id) const;  // nullptr when there is none
 };

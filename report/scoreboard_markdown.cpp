@@ -150,6 +150,7 @@ std::string accuracy_document(const Scoreboard& scoreboard) {
   text += "\n## Counted rows\n\n" + score_table(scoreboard, true);
   text += "\n## What the largest misses come from\n\n" + diagnoses(scoreboard);
   text += "\n## Rows that are not counted\n\n" + score_table(scoreboard, false);
+  for (const MeasuredBoard& board : scoreboard.measured) text += "\n" + measured_section(board);
   return text + "\n" + accuracy_rows(scoreboard);
 }
 

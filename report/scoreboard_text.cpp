@@ -121,7 +121,10 @@ std::string to_table(const Scoreboard& scoreboard) {
 std::string to_json(const Scoreboard& scoreboard) {
   Json published = Json::array();
   for (const ScoreRow& row : scoreboard.rows) published.push_back(json_of(row));
-  const Json document{{"published", std::move(published)}, {"measured", Json::array()}};
+  Json measured = Json::array();
+  for (const MeasuredBoard& board : scoreboard.measured)
+    for (const Json& row : measured_rows(board)) measured.push_back(row);
+  const Json document{{"published", std::move(published)}, {"measured", std::move(measured)}};
   return document.dump(2) + "\n";
 }
 

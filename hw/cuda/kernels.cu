@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(move_threads, 2)
     const std::uint32_t end = begin + chunk < tiles ? begin + chunk : tiles;
     piece += move_of_tile(moves + piece, count - piece, begin);
     for (std::uint32_t tile = begin; tile < end; ++tile, ++done) {
-      // Memory of the host answers in 2 us, one warp after the other: one thread of a block asks, while all copy.
+      // Memory of the host answers in 2 us, one warp after the other: one thread of a block asks.
       const bool look = done % tiles_per_look == tiles_per_look - 1;
       const std::uint32_t stop = look && threadIdx.x == 0 ? *abort : 0;
       while (piece + 1 < count && moves[piece + 1].first_tile <= tile) ++piece;

@@ -56,6 +56,8 @@ Measurement NcclExecutor::run(const Program& program, const RunOptions& options)
   measurement.backend = "nccl";
   measurement.device = describe_gpus(gpus);
   const GpuSchedule schedule = make_schedule(program, gpus, settings_.schedule);
+  measurement.gpus = gpus;
+  measurement.launches = schedule.launches.size();
   note_sizes(program, schedule, measurement);
   const std::uint32_t passes = Codes(program).passes();
   measurement.passes_needed = passes;

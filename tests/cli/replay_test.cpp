@@ -1,5 +1,7 @@
 // isthmus replay on the command line.
 
+#include <sstream>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -54,6 +56,43 @@ TEST_F(ReplayCommand, writes_a_trace_of_what_it_measured) {
   ASSERT_EQ(run("plan " + scenario() + " --policy p2p -o " + plan).status, 0);
   ASSERT_EQ(run("replay " + plan + " --trace " + trace).status, 0);
   EXPECT_EQ(Json::parse(read_file(trace))["otherData"]["policy"], "p2p");
+}
+
+TEST_F(ReplayCommand, predicts_gpus_only_under_a_calibration_that_knows_replays) {
+  const ProgramResult result =
+      run("replay " + scenario() + " --backend nccl --predict --set calibration=wire-only");
+  EXPECT_EQ(result.status, 2);
+  const bool built = result.errors.find("built without") == std::string::npos;
+  EXPECT_THAT(result.errors, HasSubstr(built ? "found 'wire-only', which has no constants of replays on GPUs"
+                                             : "--backend: found 'nccl'"));
+}
+
+TEST_F(ReplayCommand, records_a_line_for_each_policy_and_nothing_half) {
+  const std::filesystem::path file = folder_.path() / "runs.jsonl";
+  const std::string command = "replay '" + scenario() + "' --scale 0.5 --repeat 3 --record '" +
+                              file.string() + "' --policy golden,p2p --set calibration=wire-only";
+  ASSERT_EQ(run(command).status, 0);
+  ASSERT_EQ(run(command).status, 0);
+  std::istringstream lines(read_file(file));
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const nlohmann::json row = nlohmann::json::parse(line);
+    EXPECT_EQ(row["policy"], count % 2 == 0 ? "golden" : "p2p");
+    EXPECT_EQ(row["scenario"], scenario());
+    EXPECT_EQ(row["set"], nlohmann::json::array({"calibration=wire-only"}));
+    EXPECT_EQ(row["scale"], 0.5);
+    EXPECT_EQ(row["repetitions"], 3);
+    EXPECT_EQ(row["byte_exact"], true);
+    EXPECT_LE(row["fastest_seconds"], row["median_seconds"]);
+    EXPECT_LE(row["median_seconds"], row["slowest_seconds"]);
+  }
+  EXPECT_EQ(count, 4);
+  folder_.write("cut.jsonl", "{");
+  const ProgramResult cut =
+      run("replay '" + scenario() + "' --record '" + (folder_.path() / "cut.jsonl").string() + "'");
+  EXPECT_EQ(cut.status, 2);
+  EXPECT_THAT(cut.errors, HasSubstr("whose last line has no end; allowed: a file of complete lines"));
+  EXPECT_EQ(read_file(folder_.path() / "cut.jsonl"), "{");
 }
 
 TEST_F(ReplayCommand, has_exit_statuses_for_verdicts_and_for_bad_usage) {

@@ -45,6 +45,24 @@ TEST_F(ScoreboardCommand, writes_its_documents_where_it_is_told) {
   EXPECT_THAT(read_file(folder_.path() / "blind-predictions.md"), HasSubstr("| B | `golden` |"));
 }
 
+TEST_F(ScoreboardCommand, predicts_measured_replays_anew) {
+  folder_.write("m.jsonl",
+                "{\"scenario\":\"mine/a.yaml\",\"set\":[],\"scale\":0.5,\"policy\":\"p2p\",\"backend\":"
+                "\"nccl\",\"device\":\"x\",\"date\":\"2026-11-30\",\"gpus\":2,\"ranks\":2,\"launches\":1,"
+                "\"bytes\":50000000,\"byte_exact\":true,\"median_seconds\":1e-3,\"fastest_seconds\":1e-3,"
+                "\"slowest_seconds\":2e-3,\"repetitions\":3}\n");
+  const std::string file = " --measured '" + (folder_.path() / "m.jsonl").string() + "'";
+  const ProgramResult table = run("scoreboard" + file);
+  EXPECT_EQ(table.status, 0) << table.errors;
+  EXPECT_THAT(table.output, HasSubstr("predicted under h200-nvlink"));
+  const ProgramResult json = run("scoreboard --json" + file);
+  EXPECT_EQ(nlohmann::json::parse(json.output)["measured"].size(), 1U);
+  const ProgramResult without = run("scoreboard --calibration wire-only" + file);
+  EXPECT_EQ(without.status, 2);
+  EXPECT_THAT(without.errors,
+              HasSubstr("--calibration: found 'wire-only', which has no constants of replays"));
+}
+
 TEST_F(ScoreboardCommand, refuses_folders_without_rows_or_for_documents_in_one_line) {
   const ProgramResult nothing = run("scoreboard '" + folder_.path().string() + "/calibrations'");
   EXPECT_EQ(nothing.status, 2);

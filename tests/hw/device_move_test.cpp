@@ -97,5 +97,17 @@ TEST(DeviceMove, takes_the_widest_words_that_all_of_it_allows) {
   EXPECT_EQ(device_move(move, memory, memory + 1024).width, 1U);
 }
 
+TEST(DeviceMove, has_the_width_that_offsets_say_in_arenas_that_begin_at_multiples_of_16) {
+  std::mt19937_64 random(7);
+  const std::vector<std::byte> arena(4096);  // allocations begin at such multiples
+  std::vector<std::byte> target(4096);
+  for (int i = 0; i < 1000; ++i) {
+    const auto width = std::int64_t{1} << random() % 5;
+    const Move move = rows_move(random, width, width * static_cast<std::int64_t>(random() % 50));
+    EXPECT_EQ(unit_width(move), device_move(move, arena.data(), target.data()).width);
+    EXPECT_GE(unit_width(move), width);
+  }
+}
+
 }  // namespace
 }  // namespace isthmus::hw

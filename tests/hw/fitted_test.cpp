@@ -62,6 +62,85 @@ TEST(Fitted, of_no_curves_is_the_base) {
   EXPECT_EQ(fitted({}, wire_only(), gigabytes_per_second(450), "a test"), wire_only());
 }
 
+/// Curves of a machine with these constants; the host takes as long as the constants say.
+std::vector<CurvePoint> replay_curves(const ReplayConstants& truth) {
+  std::vector<CurvePoint> curves;
+  const auto add = [&curves](const std::string& path, std::uint32_t operations, std::int64_t bytes,
+                             double seconds, double host_seconds) {
+    CurvePoint point;
+    point.path = path;
+    point.operations = operations;
+    point.bytes = {bytes};
+    point.seconds = point.fastest = point.slowest = seconds;
+    point.host_seconds = host_seconds;
+    curves.push_back(point);
+  };
+  constexpr double mebibyte = 1 << 20;
+  for (const std::int64_t bytes :
+       {std::int64_t{4096}, std::int64_t{1} << 22, std::int64_t{1} << 28, std::int64_t{1} << 32}) {
+    const auto size = static_cast<double>(bytes);
+    const double wire = size / truth.exchange_bandwidth.value;
+    const double one = truth.message_time.value + (size > mebibyte ? truth.large_message_time.value : 0);
+    const double ramp = size > mebibyte ? truth.ramp_time.value / (1 + 16 * mebibyte / size) : 0;
+    // The largest is as far from the wire as the next, so that their difference is the rate.
+    const double lost = bytes == std::int64_t{1} << 32 ? truth.ramp_time.value / (1 + 1.0 / 16) : ramp;
+    for (const std::uint32_t count : {1U, 64U}) {
+      const double host_time = truth.exchange_host_time.value + count * truth.message_host_time.value;
+      const double group_host = count == 1 ? host_time : count * truth.message_host_time.value;
+      const double time = 2e-5 + count * (one + wire) + lost;
+      add("nccl", count, bytes, time, group_host);
+      add("nccl-both-ways", count, bytes, time / truth.both_ways_share.value, group_host);
+    }
+  }
+  add("no-work", 1, 0, truth.issue_latency.value, 0);
+  add("launch", 1, 16, truth.kernel_host_time.value + truth.issue_latency.value + truth.kernel_time.value,
+      truth.kernel_host_time.value);
+  add("put", 4, 1 << 30, 4.0 * (1 << 30) / truth.put_bandwidth.value, 0);
+  add("strided-copy", 1, 1 << 30, 2.0 * (1 << 30) / truth.copy_bandwidth.value, 0);
+  add("strided-copy", 1, 1 << 30, (1 << 30) / truth.strided_bandwidth.value, 0);
+  curves.back().row = {256};
+  return curves;
+}
+
+TEST(Fitted, gives_back_the_constants_of_replays_and_keeps_those_that_no_curve_shows) {
+  Calibration truth = wire_only(), base = wire_only();
+  truth.replay.emplace();
+  base.replay.emplace();
+  double next = 1;
+  for (const ReplayField& field : replay_fields()) {
+    const double value = field.unit == "ratio" ? 0.8 : field.unit == "s" ? 1e-6 * next : 1e11 * next;
+    next += 1;
+    *truth.replay.*field.member = {value, value, value, Provenance::metal, "truth"};
+    *base.replay.*field.member = {3 * value, 3 * value, 3 * value, Provenance::fitted, "base"};
+  }
+  const Calibration result = fitted(replay_curves(*truth.replay), base, gigabytes_per_second(450), "a test");
+  int measured = 0;
+  for (const ReplayField& field : replay_fields()) {
+    const Constant& constant = *result.replay.*field.member;
+    if (constant.provenance == Provenance::fitted) {
+      EXPECT_EQ(constant, *base.replay.*field.member) << field.key;
+      continue;
+    }
+    ++measured;
+    const double value = (*truth.replay.*field.member).value;
+    EXPECT_NEAR(constant.value, value, 0.02 * value) << field.key;
+    EXPECT_THAT(constant.source, testing::HasSubstr("a test")) << field.key;
+  }
+  EXPECT_EQ(measured, 13);
+}
+
+TEST(Fitted, constants_of_replays_are_written_as_a_file_that_reads_back) {
+  const TemporaryFolder folder;
+  Calibration written = wire_only();
+  written.replay.emplace();
+  for (const ReplayField& field : replay_fields()) {
+    const double value = field.unit == "ratio" ? 0.8 : field.unit == "s" ? 1e-6 : 1e9;
+    *written.replay.*field.member = {value, value, value, Provenance::fitted, "base"};
+  }
+  folder.write("made.yaml", calibration_text(written, "made by a test"));
+  EXPECT_EQ(read_calibration("made.yaml", folder.path()).replay, written.replay);
+}
+
 TEST(Fitted, is_written_as_a_file_that_reads_back) {
   const TemporaryFolder folder;
   const Calibration written = fitted(made_curves(), wire_only(), gigabytes_per_second(450), "a test");

@@ -45,6 +45,23 @@ class Calibrations : public ::testing::Test {
     return text;
   }
 
+  /// The mapping of the constants of replays, likewise.
+  static std::string replay(std::string_view key = {}, std::string_view entry = {}) {
+    std::string text = "replay:\n";
+    for (const ReplayField& field : replay_fields()) {
+      const bool chosen = field.key == key;
+      if (chosen && entry.empty()) continue;
+      const std::string_view value = field.unit == "ratio" ? "0.5"
+                                     : field.unit == "s"   ? "3 us"
+                                     : field.unit == "B"   ? "2 MB"
+                                                           : "2 GB/s";
+      const std::string whole =
+          fmt::format("{{value: {0}, interval: [{0}, {0}], provenance: metal, source: x}}", value);
+      text += fmt::format("  {}: {}\n", field.key, chosen ? std::string(entry) : whole);
+    }
+    return text;
+  }
+
   std::string fault_of(const std::string& text) {
     write("scenarios/calibrations/mine.yaml", text);
     try {
@@ -96,6 +113,42 @@ TEST_F(Calibrations, have_no_more_than_eight_fitted_constants) {
       if ((calibration.*field.member).provenance == Provenance::fitted) ++fitted;
     EXPECT_LE(fitted, 8) << name;
   }
+}
+
+TEST_F(Calibrations, of_gpus_that_were_measured_have_constants_of_replays_and_others_none) {
+  const fs::path scenarios = project_folder() / "scenarios";
+  EXPECT_FALSE(read_calibration("wire-only", scenarios).replay);
+  EXPECT_FALSE(read_calibration("h100-ib400", scenarios).replay);
+  const Calibration metal = read_calibration("h200-nvlink", scenarios);
+  ASSERT_TRUE(metal.replay);
+  for (const ReplayField& field : replay_fields()) {
+    const Constant& constant = *metal.replay.*field.member;
+    EXPECT_GT(constant.value, 0) << field.key;
+    EXPECT_LE(constant.low, constant.value) << field.key;
+    EXPECT_LE(constant.value, constant.high) << field.key;
+    EXPECT_NE(constant.provenance, Provenance::judgement) << field.key;
+  }
+}
+
+TEST_F(Calibrations, faults_in_constants_of_replays_name_line_key_found_and_allowed) {
+  EXPECT_EQ(fault_of(constants() + replay()), "");
+  EXPECT_EQ(fault_of(constants() + replay("cache")),
+            "mine.yaml:17: replay.cache: found nothing; allowed: a value; the key 'cache' is required here");
+  EXPECT_EQ(
+      fault_of(constants() + replay("cache",
+                                    "{value: 5 GB/s, interval: [1 MB, 9 MB], provenance: "
+                                    "datasheet, source: x}")),
+      "mine.yaml:27: replay.cache.value: found '5 GB/s'; allowed: a size above zero with its unit, such "
+      "as 1.7 GB or 2 GiB");
+  EXPECT_EQ(fault_of(constants() + replay("cache",
+                                          "{value: 5 MB, interval: [6 MB, 9 MB], provenance: "
+                                          "datasheet, source: x}")),
+            "mine.yaml:27: replay.cache.interval: found an interval that does not hold the value; allowed: "
+            "[low, high] with low <= value <= high");
+  EXPECT_EQ(fault_of(constants() + replay() + "  cach: 1\n").substr(0, 60),
+            "mine.yaml:38: replay.cach: found an unknown key; allowed: ca");
+  EXPECT_EQ(fault_of(constants() + "replay: 1\n").substr(0, 53),
+            "mine.yaml:17: replay: found '1'; allowed: a mapping w");
 }
 
 TEST_F(Calibrations, wire_only_has_no_software_terms) {
