@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/disturbance.hpp"
 #include "model/fabric.hpp"
 #include "model/input_fault.hpp"
 #include "model/inventory.hpp"
@@ -42,6 +43,7 @@ struct Refit {
   RefitSpec settings;
   InventoryTotals totals;  // of the model in BF16; zero for bare tensors
   PrecisionTotals wire{};  // of what moves, as it travels; zero for bare tensors
+  Disturbances disturbances{};
 
   std::size_t ranks() const { return gpu_of_rank.size(); }
   const Geometry& geometry(TensorId tensor) const { return geometries[tensors[tensor.index()].geometry]; }
