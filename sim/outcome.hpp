@@ -1,8 +1,8 @@
 #pragma once
 // How a run under faults ended: which operations failed for good, with what they had moved by then, and which
 // never started because of them. Without faults all is empty.
-// Moved: of an operation's bytes the share of its flow that had drained, rounded down; bytes that an attempt
-// moved before a later one began again do not count.
+// Moved: of an operation's bytes the share of its flow that had drained, rounded down; of several attempts
+// the furthest counts, as each begins anew.
 // Invariant: an operation is complete, or failed, or never started.
 
 #include <cstddef>

@@ -25,6 +25,7 @@ Run::Run(Fluid& fluid, const std::vector<Demand>& demands, const QueuePlan& plan
   if (schedule.none()) return;
   states_.resize(demands.size());
   carriers_.assign(demands.size(), Demand::none);
+  furthest_.resize(demands.size());
   moved_by_class_.resize(classes);
 }
 
@@ -184,6 +185,7 @@ void Run::fail_attempt(std::uint32_t operation, std::int64_t left) {
     const Int128 drained = Int128{operations_.list[operation].bytes.value} * (demand.amount - left);
     moved = {static_cast<std::int64_t>(drained / demand.amount)};
     moved_by_class_[carriers_[operation]] += moved;
+    furthest_[operation] = std::max(furthest_[operation], moved);
   }
   std::optional<Instant> again;
   if (schedule_.rule.policy != FailedSteps::stop) again = next_attempt(demand.flow_class);
@@ -193,7 +195,7 @@ void Run::fail_attempt(std::uint32_t operation, std::int64_t left) {
     return wake_at(*again, operation);
   }
   states_[operation] = State::failed;
-  outcome_.failed.push_back({operation, now_, moved});
+  outcome_.failed.push_back({operation, now_, furthest_[operation]});
   timeline_.spans[operation].end = now_;
   timeline_.end = now_;
 }

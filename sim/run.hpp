@@ -91,6 +91,7 @@ class Run {
   Outcome outcome_;
   std::vector<State> states_;
   std::vector<std::uint32_t> carriers_;  // by operation: the class of its last flow
+  std::vector<Bytes> furthest_;          // by operation: what its furthest failed attempt moved
   std::vector<Bytes> moved_by_class_;
   std::vector<Fluid::Cancelled> cancelled_;
 };
