@@ -1,8 +1,8 @@
 #pragma once
 // What a fault during a refit costs: the plan of each policy, run healthy and with the fault, for each rule
 // on failed steps. Every number is a simulation or one of these formulas (docs/faults.md):
-//   lost          with the fault - healthy; where the run stopped, max(stop + timeout, recovery): all that was
-//                 done until then is done again on a machine that is whole
+//   lost          with the fault - healthy; where the run stopped, max(stop + timeout, recovery): all that
+//                 was done until then is done again on a machine that is whole
 //   deadline      the longest of these runs that completes, healthy or not, + timeout
 //   goodput       refits per month with failures / without = 1 - failures per day x hit x lost / 86,400 s,
 //                 at least 0, where hit = healthy / (healthy + interval) is the share of failures that meet a

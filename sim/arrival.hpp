@@ -1,7 +1,7 @@
 #pragma once
-// What stands in the live buffers of each target rank when a run has ended: bytes per tensor that were written
-// there, by steps that completed, and by those that failed as far as they had come (steps that travel as one
-// operation in order; a collective equally far on all members). Bytes in staging do not count.
+// What stands in the live buffers of each target rank when a run has ended: bytes per tensor, by steps
+// that completed, and by those that failed as far as they had come (steps that travel as one operation in
+// order; a collective equally far on all members). Bytes in staging do not count.
 // Invariants: arrived <= wanted; after a complete run they are equal everywhere.
 // Serving. A rank may go on serving the old weights while nothing has been written into its live buffers, not
 // even in part; it may serve the new ones when all of its tensors are complete; else neither.

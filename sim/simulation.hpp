@@ -12,9 +12,8 @@
 //     python_call_time or native_call_time, of the receiver's host thread, which its streams share.
 // Hosts. Export and load occupy the rank's host thread: parts x time per tensor; a load then moves its
 // bytes through memory (read + write).
-// Disturbances (docs/faults.md): sim/schedule.hpp, sim/run.hpp.
 // Attribution. Each interval of the critical path belongs to the operation that ran in it, shared between
-// bulk and misc by its bytes; loads are `other`. So bulk + misc + other = time; more in sim/terms.hpp.
+// bulk and misc by its bytes; loads are `other`. So they sum to the time; sim/terms.hpp. Faults: sim/run.hpp.
 
 #include <cstdint>
 #include <memory>
