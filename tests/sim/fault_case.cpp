@@ -235,8 +235,9 @@ std::vector<MachineFault> random_faults(std::uint64_t seed, Duration healthy) {
     const auto kinds = std::vector{FaultSubject::Kind::nic, FaultSubject::Kind::nic, FaultSubject::Kind::gpu,
                                    FaultSubject::Kind::host};
     fault.what.kind = kinds[below(4)];
-    fault.what.number = below(4);
-    if (fault.what.kind != FaultSubject::Kind::host) fault.what.gpu = below(8);
+    // Mostly where the first ranks of a side are: small meshes leave the rest of the machine idle.
+    fault.what.number = below(3) == 0 ? below(4) : 2 * below(2);
+    if (fault.what.kind != FaultSubject::Kind::host && below(3) == 0) fault.what.gpu = below(8);
     if (below(3) == 0) fault.share = 0.25 * (1 + below(3));
     if (below(2) == 0) fault.until = fault.at + Duration{step * (1 + below(8)) + 3};
     faults.push_back(fault);

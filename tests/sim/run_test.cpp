@@ -182,7 +182,8 @@ TEST_P(RunShards, end_each_message_when_a_naive_event_loop_does) {
           << "seed " << seed << ", operation " << i;
     }
   }
-  if (end - begin >= 20) EXPECT_GE(4 * hit, end - begin) << "too few faults meet a message";
+  if (end - begin < 20) return;  // too few to count
+  EXPECT_GE(4 * hit, end - begin) << "too few faults meet a message";
 }
 
 /// A gigabyte from GPU 0 to GPU `to` on two hosts.
