@@ -3,6 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "hw/executor.hpp"
+#include "model/disturbance.hpp"
 #include "model/text.hpp"
 #include "planner/policy.hpp"
 
@@ -78,6 +79,38 @@ CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
   add_trace(*command, options);
   command->add_flag("--links", options.links,
                     "With --json: what links carry and which ranks are at work, over time (docs/json.md)");
+  return command;
+}
+
+CLI::App* add_fail(CLI::App& app, FailOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("fail",
+                         "What a fault during a refit costs, what had arrived by then, and who may serve on "
+                         "(docs/faults.md)");
+  add_scenario(*command, options);
+  add_policy(*command, options.policies);
+  command->add_option("--at", options.at, "When it happens: 200 ms")->required()->type_name("T");
+  command->add_option("--what", options.what, fmt::format("What fails: {}", fault_subject_form))
+      ->required()
+      ->type_name("PART");
+  command->add_option("--change", options.change, "Share of its capacity that is left; default 0: it fails")
+      ->type_name("SHARE");
+  command->add_option("--recover", options.recover, "When it is whole again; default never")->type_name("T");
+  command
+      ->add_option("--failed-steps", options.rules,
+                   "What becomes of failed steps, separated by commas: stop, retry, reroute; default all")
+      ->type_name("RULE,...")
+      ->delimiter(',');
+  command
+      ->add_option("--timeout", options.timeout,
+                   "From the failure of a step until it is noticed; default the scenario's, 1 s")
+      ->type_name("T");
+  command->add_option("--failures-per-day", options.failures_per_day, "For the goodput of a month; default 1")
+      ->check(CLI::Range(0.0, 1e6))
+      ->type_name("N");
+  command->add_option("--interval", options.interval, "From the end of a refit to the next; default 0 s")
+      ->type_name("T");
+  command->add_flag("--tensors", options.tensors, "With --json: what is missing, by rank and tensor");
   return command;
 }
 
@@ -306,6 +339,8 @@ int run(int argc, char** argv) {
 
   SimulateOptions simulate_options;
   const CLI::App* simulate_command = add_simulate(app, simulate_options);
+  FailOptions fail_options;
+  const CLI::App* fail_command = add_fail(app, fail_options);
   BoundOptions bound_options;
   CLI::App* bound_command = app.add_subcommand(
       "bound", "Lower bound on the time of any plan, what gives it, and its proof (docs/bound.md)");
@@ -342,6 +377,7 @@ int run(int argc, char** argv) {
     return 2;
   }
   if (simulate_command->parsed()) return simulate(simulate_options);
+  if (fail_command->parsed()) return fail(fail_options);
   if (bound_command->parsed()) return bound(bound_options);
   if (verify_command->parsed()) return verify(verify_options);
   if (replay_command->parsed()) return replay(replay_options);

@@ -34,6 +34,22 @@ std::vector<std::string> chosen_policies(const std::vector<std::string>& names);
 /// Says on standard error how much a trace leaves out, if anything.
 void tell_dropped(const std::string& file, const report::TraceSummary& summary);
 
+struct FailOptions {
+  std::string scenario;
+  std::optional<std::string> model;
+  std::vector<std::string> policies;  // of planning; empty: all
+  std::vector<std::string> overrides;
+  std::string at, what;
+  double change = 0;                   // share of the capacity that is left
+  std::optional<std::string> recover;  // when it is whole again
+  std::vector<std::string> rules;      // on failed steps; empty: all
+  std::optional<std::string> timeout;  // unset: the scenario's
+  std::string interval = "0 s";        // from a refit to the next
+  double failures_per_day = 1;
+  bool tensors = false, json = false;
+};
+int fail(const FailOptions& options);
+
 struct BoundOptions {
   std::string scenario;
   std::optional<std::string> model;

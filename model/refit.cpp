@@ -235,6 +235,8 @@ Refit resolve(const Scenario& scenario) {
   Fabric fabric = scenario_fabric(scenario);
   Refit refit = scenario.model ? resolve_model(scenario, std::move(fabric))
                                : resolve_tensors(scenario, std::move(fabric));
+  raise_first(disturbance_faults(scenario, refit.fabric));
+  refit.disturbances = scenario.disturbances;
   require_reasonable_size(scenario, refit);
   require_ways(scenario, refit);
   return refit;

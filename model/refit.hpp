@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "model/disturbance.hpp"
 #include "model/fabric.hpp"
 #include "model/input_fault.hpp"
 #include "model/inventory.hpp"
@@ -44,6 +45,7 @@ struct Refit {
   InventoryTotals totals;  // of the model in BF16; zero for bare tensors
   PrecisionTotals wire{};  // of what moves, as it travels; zero for bare tensors
   std::size_t relay_ranks = 0;
+  Disturbances disturbances{};
 
   std::size_t ranks() const { return gpu_of_rank.size(); }
   std::size_t members() const { return gpu_of_rank.size() - relay_ranks; }

@@ -6,6 +6,7 @@
 
 #include "model/name_pattern.hpp"
 #include "model/quantity.hpp"
+#include "model/scenario_disturbance.hpp"
 #include "model/scenario_fabric.hpp"
 #include "model/scenario_reader.hpp"
 #include "model/scenario_traffic.hpp"
@@ -123,8 +124,9 @@ void read_whole_refit(const YamlValue& root, Scenario& scenario) {
 bool read_traffic_form(const YamlValue& root, Scenario& scenario) {
   const auto traffic = root.find("traffic");
   if (!traffic) return false;
-  for (const std::string_view key : {"model", "train", "generate", "ranks", "tensor", "source", "target",
-                                     "tensors", "refit", "published"}) {
+  for (const std::string_view key :
+       {"model", "train", "generate", "ranks", "tensor", "source", "target", "tensors", "refit", "published",
+        "background", "faults", "failed_steps"}) {
     if (const auto value = root.find(key)) {
       value->refuse("this key beside traffic", "it without traffic (published: below traffic)");
     }
@@ -159,7 +161,8 @@ void read_content(const YamlValue& root, Scenario& scenario) {
 
 void read_root(const YamlValue& root, Scenario& scenario) {
   root.allow_only({"name", "fabric", "model", "train", "generate", "ranks", "tensor", "source", "target",
-                   "tensors", "traffic", "refit", "calibration", "published"});
+                   "tensors", "traffic", "refit", "calibration", "published", "background", "faults",
+                   "failed_steps"});
   const std::string stem = scenario.file.stem().string();
   scenario.name = stem.empty() ? "scenario" : printable(stem);
   if (const auto name = root.find("name")) scenario.name = name->text("a name of one line");
@@ -172,6 +175,7 @@ void read_root(const YamlValue& root, Scenario& scenario) {
     const bool is_path = std::string_view(scenario.calibration).ends_with(".yaml");
     if (!is_path && !is_name(scenario.calibration)) calibration->refuse(form);
   }
+  scenario.disturbances = read_disturbances(root);
   if (const auto published = root.find("published")) scenario.published = read_published_rows(*published);
 }
 
@@ -202,7 +206,7 @@ bool same_content(const Scenario& a, const Scenario& b) {
   return a.name == b.name && a.fabric == b.fabric && a.model == b.model && a.train == b.train &&
          a.generate == b.generate && a.train_ranks == b.train_ranks && a.generate_ranks == b.generate_ranks &&
          a.tensors == b.tensors && a.traffic == b.traffic && a.refit == b.refit &&
-         a.calibration == b.calibration && a.published == b.published;
+         a.calibration == b.calibration && a.published == b.published && a.disturbances == b.disturbances;
 }
 
 Scenario parse_scenario(const std::string& text, const std::filesystem::path& file,

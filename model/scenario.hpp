@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/disturbance.hpp"
 #include "model/error.hpp"
 #include "model/fabric.hpp"
 #include "model/fused_view.hpp"
@@ -145,6 +146,7 @@ struct Scenario {
   RefitSpec refit;
   std::string calibration = "wire-only";
   std::vector<Published> published;
+  Disturbances disturbances{};
 
   std::filesystem::path file;                 // where it was read from; not part of the identity
   std::map<std::string, Location> locations;  // dotted key -> where it stands, for later messages

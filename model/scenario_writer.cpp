@@ -6,6 +6,7 @@
 
 #include "model/quantity.hpp"
 #include "model/scenario.hpp"
+#include "model/scenario_disturbance.hpp"
 #include "model/scenario_fabric.hpp"
 #include "model/scenario_reader.hpp"
 #include "model/scenario_traffic.hpp"
@@ -179,6 +180,7 @@ std::string to_yaml(const Scenario& scenario) {
   text += content(scenario) + "fabric: " + fabric_yaml(scenario.fabric) + "\n";
   text += scenario.traffic ? traffic_yaml(*scenario.traffic) : refit(scenario.refit);
   text += fmt::format("calibration: {}\n", yaml_text(scenario.calibration));
+  text += disturbances_yaml(scenario.disturbances);
   if (!scenario.published.empty()) text += "published:\n";
   for (const Published& row : scenario.published) text += published_yaml(row);
   return text;

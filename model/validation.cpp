@@ -58,6 +58,7 @@ void judge_refit(const Scenario& scenario, Validation& validation) {
   add(validation, std::move(of_grids));
   if (fabric) {
     add(validation, placement_faults(scenario, *fabric));
+    add(validation, disturbance_faults(scenario, *fabric));
     note_shared_hosts(scenario, *fabric, validation.notes);
   }
   add(validation, stage_faults(scenario, inventory.layers));
@@ -73,6 +74,7 @@ void judge_tensors(const Scenario& scenario, Validation& validation) {
   add(validation, tensor_faults(scenario));
   if (const std::optional<Fabric> fabric = judge_fabric(scenario, validation)) {
     add(validation, rank_faults(scenario, *fabric));
+    add(validation, disturbance_faults(scenario, *fabric));
   }
 }
 

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <future>
 
+#include <fmt/format.h>
+
 #include "planner/operations.hpp"
 #include "sim/simulation.hpp"
 
@@ -39,6 +41,10 @@ void predict(const Refit& refit, const Plan& plan, const Calibration& calibratio
   sim::Prediction full = simulator.run(calibration, sim::Detail::terms);
   const sim::Prediction wire = simulator.run(wire_only());
   row.seconds = seconds(full.time);
+  if (full.outcome.stopped()) {
+    row.stopped = fmt::format("stopped at {:.6f} s: {} operations failed, {} never started", row.seconds,
+                              full.outcome.failed.size(), full.outcome.never_started.size());
+  }
   row.bulk_seconds = seconds(full.bulk);
   row.misc_seconds = seconds(full.misc);
   row.other_seconds = seconds(full.other);

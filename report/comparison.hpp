@@ -39,7 +39,9 @@ struct PolicyRow {
   std::vector<sim::Term> terms{};  // of the makespan; they add up to it
   std::optional<LinkUse> links{};  // where asked for
 
-  bool predicted() const { return refused.empty() && proven; }
+  std::string stopped{};  // what failed for good under the scenario's faults; empty: all arrived
+
+  bool predicted() const { return refused.empty() && proven && stopped.empty(); }
 };
 
 struct Comparison {

@@ -97,6 +97,7 @@ Json to_json(const PolicyRow& row, const std::vector<Link>& links) {
   if (!row.proven) {
     return {{"policy", row.policy}, {"proven", false}, {"violation", row.violations.front().message}};
   }
+  if (!row.stopped.empty()) return {{"policy", row.policy}, {"proven", true}, {"stopped", row.stopped}};
   Json json{{"policy", row.policy},
             {"seconds", row.seconds},
             {"bulk_seconds", row.bulk_seconds},
@@ -139,6 +140,8 @@ std::string to_table(const Comparison& comparison) {
   for (const PolicyRow& row : comparison.policies) {
     if (row.predicted()) {
       rows.push_back(cells(comparison, row));
+    } else if (!row.stopped.empty()) {
+      refusals += fmt::format("{}: {}\n", row.policy, row.stopped);
     } else if (row.refused.empty()) {
       refusals += fmt::format("{}: not proven: {}\n", row.policy, row.violations.front().message);
     } else {
@@ -148,7 +151,7 @@ std::string to_table(const Comparison& comparison) {
   if (rows.size() > 1) text += columns_text(rows);
   if (rows.size() > 1) text += "\nwhat the time consists of, along the critical path:\n";
   for (const PolicyRow& row : comparison.policies) {
-    if (row.predicted()) text += terms_text(row);
+    if (row.predicted() && !row.terms.empty()) text += terms_text(row);
   }
   if (!refusals.empty()) text += "\n" + refusals;
   if (!comparison.published.empty()) text += "\npublished:\n";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -14,8 +15,9 @@ Duration duration(const Constant& seconds) { return {std::llround(seconds.value 
 class Builder {
  public:
   Builder(const Refit& refit, const Operations& operations, const Routes& routes,
-          const Calibration& calibration)
-      : refit_(refit),
+          const Calibration& calibration, const Interference& interference)
+      : interference_(interference),
+        refit_(refit),
         operations_(operations),
         routes_(routes),
         calibration_(calibration),
@@ -24,25 +26,131 @@ class Builder {
         host_(refit.ranks(), Demand::none),
         memory_(refit.fabric.gpu_count(), Demand::none),
         host_work_(refit.ranks()),
-        memory_bytes_(refit.fabric.gpu_count()) {}
+        memory_bytes_(refit.fabric.gpu_count()),
+        kernels_left_(refit.fabric.links().size(), Interference::whole),
+        memory_left_(refit.fabric.gpu_count(), Interference::whole) {}
 
   Flows run() {
     add_links();
     flows_.demands.reserve(operations_.list.size());
     for (const Operation& operation : operations_.list) flows_.demands.push_back(demand(operation));
     list_work();
-    flows_.network = network_.merged();
+    if (!interference_.none()) disturb();
+    std::vector<std::uint32_t> number;
+    flows_.network = network_.merged(apart_, number);
+    for (Schedule::Period& period : flows_.schedule.periods) {
+      for (Schedule::Capacity& change : period.capacities) change.resource = number[change.resource];
+    }
     return std::move(flows_);
   }
 
  private:
   void add_links() {
     for (const Link& link : refit_.fabric.links()) capacities_.push_back(calibration_.achieved(link));
-    const std::vector<char> binds = routes_.binding_links(capacities_);
+    std::vector<char> binds = routes_.binding_links(capacities_);
+    keep_disturbed(binds);
     resource_of_link_.assign(binds.size(), Demand::none);
     for (std::size_t l = 0; l < binds.size(); ++l) {
-      if (binds[l] != 0) resource_of_link_[l] = network_.add_resource(capacities_[l].value);
+      if (binds[l] == 0) continue;
+      resource_of_link_[l] = network_.add_resource(left_of(capacities_[l].value, kernels_left_[l]));
     }
+  }
+
+  /// Links whose capacity changes, or that others load, may bind where they did not; detours bring routes
+  /// that the rule on links does not know.
+  void keep_disturbed(std::vector<char>& binds) {
+    for (const auto& [gpu, left] : interference_.kernels) {
+      memory_left_[gpu.index()] = left;
+      for (const auto link : {refit_.fabric.nvlink_out(gpu), refit_.fabric.nvlink_in(gpu)}) {
+        if (!link) continue;
+        kernels_left_[link->index()] = left;
+        binds[link->index()] = 1;
+      }
+    }
+    for (const Interference::Load& load : interference_.loads) {
+      if (!load.on_memory) binds[load.where] = 1;
+    }
+    for (const Interference::Period& period : interference_.periods) {
+      for (const auto& [link, share] : period.links) binds[link.index()] = 1;
+      if (!period.detours.empty()) binds.assign(binds.size(), 1);
+    }
+  }
+
+  /// Background, detours and capacities over time.
+  void disturb() {
+    Schedule& schedule = flows_.schedule;
+    schedule.rule = interference_.rule;
+    for (const Interference::Load& load : interference_.loads) add_background(load);
+    apart_.assign(network_.capacities().size(), 0);
+    for (const Interference::Period& period : interference_.periods) {
+      schedule.periods.push_back({period.begins, changes_of(period), {}, {}});
+      for (const auto& [route, detour] : period.detours) class_of(detour);
+    }
+    const std::size_t classes = network_.classes().size();
+    apart_.resize(network_.capacities().size(), 0);
+    flows_.route_of_class.assign(classes, Routes::local);
+    for (std::uint32_t route = 0; route < routes_.size(); ++route) {
+      if (class_of_route_[route] != Demand::none) flows_.route_of_class[class_of_route_[route]] = route;
+    }
+    std::vector<std::int64_t> present = network_.capacities();
+    for (std::size_t p = 0; p < schedule.periods.size(); ++p) {
+      Schedule::Period& period = schedule.periods[p];
+      for (const Schedule::Capacity& change : period.capacities) present[change.resource] = change.capacity;
+      period.detours.assign(classes, Demand::none);
+      for (const auto& [route, detour] : interference_.periods[p].detours) {
+        period.detours[class_of(route)] = class_of(detour);
+      }
+      for (const std::vector<Usage>& usages : network_.classes()) {
+        period.down.push_back(std::any_of(usages.begin(), usages.end(),
+                                          [&](const Usage& usage) { return present[usage.resource] == 0; }));
+      }
+    }
+  }
+
+  void add_background(const Interference::Load& load) {
+    std::uint32_t resource = Demand::none;
+    if (!load.on_memory) {
+      resource = resource_of_link_[load.where];
+    } else if (memory_[load.where] != Demand::none) {
+      resource = resource_of_class(memory_[load.where]);
+    }
+    if (resource == Demand::none) return;  // unlimited, or nothing of the refit goes there
+    const std::int64_t rate =
+        load.rate > 0 ? load.rate : left_of(network_.capacities()[resource], load.share);
+    const std::int64_t cap = std::max<std::int64_t>(1, rate / load.flows);
+    const std::uint32_t index = network_.add_class({{resource, Usage::one}}, {1, cap});
+    flows_.schedule.background.push_back({index, load.flows});
+  }
+
+  std::vector<Schedule::Capacity> changes_of(const Interference::Period& period) {
+    std::vector<Schedule::Capacity> changes;
+    const auto change = [&](std::uint32_t resource, std::int64_t share) {
+      apart_[resource] = 1;
+      changes.push_back({resource, left_of(network_.capacities()[resource], share)});
+    };
+    std::map<GpuId, std::int64_t> of_gpu(period.gpus.begin(), period.gpus.end());
+    for (const auto& [link, share] : period.links) change(resource_of_link_[link.index()], share);
+    for (const auto& [gpu, share] : of_gpu) {
+      if (memory_[gpu.index()] != Demand::none) change(resource_of_class(memory_[gpu.index()]), share);
+    }
+    for (std::uint32_t rank = 0; rank < host_.size(); ++rank) {
+      const auto known = of_gpu.find(refit_.gpu({rank}));
+      if (known != of_gpu.end() && host_[rank] != Demand::none) {
+        change(resource_of_class(host_[rank]), known->second);
+      }
+    }
+    return changes;
+  }
+
+  std::uint32_t resource_of_class(std::uint32_t own) const {
+    return network_.classes()[own].front().resource;
+  }
+
+  /// Kernels of all members carry a collective: the one that has the least left sets the pace.
+  std::int64_t collective_limit(std::uint32_t route) const {
+    std::int64_t left = Interference::whole;
+    for (const Usage& usage : routes_.usages(route)) left = std::min(left, kernels_left_[usage.resource]);
+    return left_of(std::llround(calibration_.collective_bandwidth.value), left);
   }
 
   void list_work() {
@@ -55,7 +163,7 @@ class Builder {
       const Bandwidth rate{std::llround(calibration_.memory_bandwidth.value)};
       flows_.work.push_back({fmt::format("memory of GPU {}", g), memory_bytes_[g] / rate});
     }
-    for (std::uint32_t route = 0; route < routes_.size(); ++route) {
+    for (std::uint32_t route = 0; route < routes_.planned(); ++route) {
       if (!capped(route)) continue;
       const Bandwidth rate{std::llround(calibration_.collective_bandwidth.value)};
       flows_.work.push_back({"channels of one communicator's collectives", routes_.bytes(route) / rate});
@@ -77,8 +185,7 @@ class Builder {
       if (resource != Demand::none) usages.push_back({resource, usage.weight});
     }
     if (capped(route)) {
-      const std::int64_t limit = std::llround(calibration_.collective_bandwidth.value);
-      usages.push_back({network_.add_resource(limit), Usage::one});
+      usages.push_back({network_.add_resource(collective_limit(route)), Usage::one});
     }
     return known = network_.add_class(std::move(usages));
   }
@@ -146,7 +253,10 @@ class Builder {
   void add_memory(Demand& result, std::size_t phase, GpuId gpu, Bytes bytes) {
     if (!std::isfinite(calibration_.memory_bandwidth.value)) return;
     std::uint32_t& known = memory_[gpu.index()];
-    if (known == Demand::none) known = own_class(std::llround(calibration_.memory_bandwidth.value));
+    if (known == Demand::none) {
+      const std::int64_t bandwidth = std::llround(calibration_.memory_bandwidth.value);
+      known = own_class(left_of(bandwidth, memory_left_[gpu.index()]));
+    }
     const Bytes moved = bytes * 2;  // read and write
     result.phases[phase] = {known, moved.value, Demand::Use::memory};
     memory_bytes_[gpu.index()] += moved;
@@ -156,6 +266,7 @@ class Builder {
     return network_.add_class({{network_.add_resource(capacity), Usage::one}});
   }
 
+  const Interference& interference_;
   const Refit& refit_;
   const Operations& operations_;
   const Routes& routes_;
@@ -169,13 +280,15 @@ class Builder {
   std::vector<std::uint32_t> host_, memory_;  // classes, by rank and GPU
   std::vector<Duration> host_work_;
   std::vector<Bytes> memory_bytes_;
+  std::vector<std::int64_t> kernels_left_, memory_left_;  // what kernels beside the refit leave: by link, GPU
+  std::vector<char> apart_;                               // resources whose capacity changes
 };
 
 }  // namespace
 
 Flows build_flows(const Refit& refit, const Operations& operations, const Routes& routes,
-                  const Calibration& calibration) {
-  return Builder(refit, operations, routes, calibration).run();
+                  const Calibration& calibration, const Interference& interference) {
+  return Builder(refit, operations, routes, calibration, interference).run();
 }
 
 }  // namespace isthmus::sim

@@ -15,8 +15,10 @@
 #include "model/calibration.hpp"
 #include "model/refit.hpp"
 #include "planner/operations.hpp"
+#include "sim/interference.hpp"
 #include "sim/network.hpp"
 #include "sim/routes.hpp"
+#include "sim/schedule.hpp"
 #include "sim/term.hpp"
 
 namespace isthmus::sim {
@@ -38,9 +40,11 @@ struct Flows {
   Network network;
   std::vector<Demand> demands;  // per operation
   std::vector<Work> work;
+  Schedule schedule{};                          // of disturbances
+  std::vector<std::uint32_t> route_of_class{};  // with a schedule; Routes::local of other classes
 };
 
 Flows build_flows(const Refit& refit, const Operations& operations, const Routes& routes,
-                  const Calibration& calibration);
+                  const Calibration& calibration, const Interference& interference = {});
 
 }  // namespace isthmus::sim

@@ -78,9 +78,45 @@ void Fluid::start(std::uint32_t index, std::int64_t amount, std::uint32_t tag) {
     std::push_heap(flow_class.later.begin(), flow_class.later.end(), std::greater<>());
   }
   ++flow_class.flows;
-  if (flow_class.flows == 1 || is_recounted_[index] != 0) return;
+  if (flow_class.flows > 1) recount(index);
+}
+
+void Fluid::start_endless(std::uint32_t index, std::uint32_t flows) {
+  ISTHMUS_ASSERT(flows > 0, "class {}", index);
+  if (!prepared_) prepare();
+  Class& flow_class = classes_[index];
+  ISTHMUS_ASSERT(flow_class.flows == 0, "class {} has {} flows", index, flow_class.flows);
+  active_ += flows;
+  flow_class.first = {Levels::endless, flow_class.sequence++, 0};
+  flow_class.flows = flows;
+  levels_.enter(index, Levels::endless);
+  if (flows > 1) recount(index);
+}
+
+void Fluid::recount(std::uint32_t index) {
+  if (is_recounted_[index] != 0) return;
   is_recounted_[index] = 1;
   recounted_.push_back(index);
+}
+
+void Fluid::cancel(std::uint32_t index, std::vector<Cancelled>& cancelled) {
+  Class& flow_class = classes_[index];
+  if (flow_class.flows == 0) return;
+  const Uint128 service = levels_.service(index);
+  const Uint128 unit = (Uint128{1} << rate_bits) * Uint128(picoseconds_per_second);
+  const auto add = [&](const Finish& flow) {
+    const Uint128 left = flow.service > service ? flow.service - service : 0;
+    cancelled.push_back(
+        {flow.tag, static_cast<std::int64_t>((left * flow_class.priority + unit - 1) / unit)});
+  };
+  std::sort(flow_class.later.begin(), flow_class.later.end(),
+            [](const Finish& a, const Finish& b) { return b > a; });
+  add(flow_class.first);
+  for (const Finish& flow : flow_class.later) add(flow);
+  active_ -= flow_class.flows;
+  flow_class.flows = 0;
+  flow_class.later.clear();
+  levels_.leave(index);
 }
 
 void Fluid::set_capacity(std::uint32_t resource, std::int64_t capacity) {
@@ -138,9 +174,7 @@ void Fluid::finish_flows(std::uint32_t index, std::vector<std::uint32_t>& ended)
     if (flow_class.first.service > service) break;
   }
   levels_.remark(index, flow_class.first.service);
-  if (is_recounted_[index] != 0) return;
-  is_recounted_[index] = 1;
-  recounted_.push_back(index);
+  recount(index);
 }
 
 std::int64_t Fluid::rate(std::uint32_t flow_class) const {

@@ -44,6 +44,15 @@ class Fluid {
 
   /// Starts a flow of `amount` >= 0 units in class `index` now; `tag` comes back when it ends.
   void start(std::uint32_t index, std::int64_t amount, std::uint32_t tag);
+  /// Starts `flows` > 0 flows without end in a class that has none.
+  void start_endless(std::uint32_t index, std::uint32_t flows);
+  /// Ends all flows of a class now, complete or not; appends what each of them had left. Not for flows that
+  /// started at this instant without bytes, nor for those without end.
+  struct Cancelled {
+    std::uint32_t tag = 0;
+    std::int64_t left = 0;  // of its amount, rounded up
+  };
+  void cancel(std::uint32_t index, std::vector<Cancelled>& cancelled);
   /// Changes what a resource can carry from now on.
   void set_capacity(std::uint32_t resource, std::int64_t capacity);
   /// Makes the rates max-min again after starts, ends and other capacities. Call once per instant, before
@@ -85,6 +94,7 @@ class Fluid {
   };
 
   void finish_flows(std::uint32_t index, std::vector<std::uint32_t>& ended);
+  void recount(std::uint32_t index);
   void prepare();
   std::uint32_t finish_class(std::uint32_t priority, std::uint64_t cap);
 

@@ -238,6 +238,7 @@ void Levels::find_key(std::uint32_t index) {
     progress.first_known = true;
   }
   const Uint128 missing = progress.first_mark - progress.service;
+  if (missing > endless / 2) return keys_.set(index, Earliest::never);
   const Uint128 wait = (missing + resource.level - 1) / resource.level;
   ISTHMUS_ASSERT(wait < (Uint128{1} << 62U), "a flow would take more than 53 days");
   keys_.set(index, now_.value + static_cast<std::int64_t>(wait));

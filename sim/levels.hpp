@@ -25,6 +25,7 @@ class Levels {
  public:
   static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
   static constexpr std::uint64_t highest = std::uint64_t{1} << 62U;  // of all that are limited
+  static constexpr Uint128 endless = Uint128{1} << 124U;             // a mark that is never reached
   struct Load {
     std::uint32_t resource = 0;
     std::uint64_t weight = 0;  // a flow at level x loads the resource with weight x x

@@ -11,12 +11,13 @@ std::uint32_t Network::add_resource(std::int64_t capacity) {
   return static_cast<std::uint32_t>(capacities_.size() - 1);
 }
 
-std::uint32_t Network::add_class(std::vector<Usage> usages) {
+std::uint32_t Network::add_class(std::vector<Usage> usages, const Sharing& sharing) {
   classes_.push_back(std::move(usages));
+  sharing_.push_back(sharing);
   return static_cast<std::uint32_t>(classes_.size() - 1);
 }
 
-std::vector<std::uint32_t> Network::representatives() const {
+std::vector<std::uint32_t> Network::representatives(const std::vector<char>& apart) const {
   using Load = std::vector<std::pair<std::uint32_t, std::uint32_t>>;  // (class, weight), ascending
   std::vector<Load> loads(capacities_.size());
   for (std::uint32_t c = 0; c < classes_.size(); ++c) {
@@ -25,6 +26,8 @@ std::vector<std::uint32_t> Network::representatives() const {
   std::map<std::uint64_t, std::vector<std::uint32_t>> by_hash;  // first resources with that hash
   std::vector<std::uint32_t> first(capacities_.size());
   for (std::uint32_t r = 0; r < loads.size(); ++r) {
+    first[r] = r;
+    if (!apart.empty() && apart[r] != 0) continue;
     std::uint64_t hash = loads[r].size();
     for (const auto& [flow_class, weight] : loads[r]) {
       hash = (hash ^ ((std::uint64_t{flow_class} << 32U) | weight)) * 0x9E3779B97F4A7C15ULL;
@@ -33,29 +36,32 @@ std::vector<std::uint32_t> Network::representatives() const {
     std::vector<std::uint32_t>& candidates = by_hash[hash];
     const auto equal = std::find_if(candidates.begin(), candidates.end(),
                                     [&](std::uint32_t other) { return loads[other] == loads[r]; });
-    first[r] = equal == candidates.end() ? r : *equal;
-    if (equal == candidates.end()) candidates.push_back(r);
+    if (equal != candidates.end()) {
+      first[r] = *equal;
+    } else {
+      candidates.push_back(r);
+    }
   }
   return first;
 }
 
-Network Network::merged() const {
-  const std::vector<std::uint32_t> first = representatives();
+Network Network::merged(const std::vector<char>& apart, std::vector<std::uint32_t>& number) const {
+  const std::vector<std::uint32_t> first = representatives(apart);
   std::vector<std::int64_t> capacity = capacities_;
   for (std::uint32_t r = 0; r < first.size(); ++r) {
     capacity[first[r]] = std::min(capacity[first[r]], capacities_[r]);
   }
   Network result;
-  std::vector<std::uint32_t> number(first.size());
+  number.resize(first.size());
   for (std::uint32_t r = 0; r < first.size(); ++r) {
-    if (first[r] == r) number[r] = result.add_resource(capacity[r]);
+    number[r] = first[r] == r ? result.add_resource(capacity[r]) : number[first[r]];
   }
-  for (const std::vector<Usage>& usages : classes_) {
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
     std::vector<Usage> kept;
-    for (const Usage& usage : usages) {
+    for (const Usage& usage : classes_[c]) {
       if (first[usage.resource] == usage.resource) kept.push_back({number[usage.resource], usage.weight});
     }
-    result.add_class(std::move(kept));
+    result.add_class(std::move(kept), sharing_[c]);
   }
   return result;
 }
@@ -63,7 +69,7 @@ Network Network::merged() const {
 Fluid Network::fluid() const {
   Fluid fluid;
   for (const std::int64_t capacity : capacities_) fluid.add_resource(capacity);
-  for (const std::vector<Usage>& usages : classes_) fluid.add_class(usages);
+  for (std::size_t c = 0; c < classes_.size(); ++c) fluid.add_class(classes_[c], sharing_[c]);
   return fluid;
 }
 

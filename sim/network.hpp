@@ -12,11 +12,13 @@ namespace isthmus::sim {
 
 class Network {
  public:
-  std::uint32_t add_resource(std::int64_t capacity);   // units per second, >= 1
-  std::uint32_t add_class(std::vector<Usage> usages);  // at least one; each resource at most once
+  std::uint32_t add_resource(std::int64_t capacity);  // units per second, >= 1
+  /// At least one usage; each resource at most once.
+  std::uint32_t add_class(std::vector<Usage> usages, const Sharing& sharing = {});
 
-  /// The same classes, same numbers, with equal resources merged.
-  Network merged() const;
+  /// The same classes, same numbers, with equal resources merged, but for those that stay `apart` (none of
+  /// them, or by resource). `number`: what each resource is called then.
+  Network merged(const std::vector<char>& apart, std::vector<std::uint32_t>& number) const;
   /// The solver for these resources and classes.
   Fluid fluid() const;
 
@@ -25,10 +27,11 @@ class Network {
 
  private:
   /// By resource: the first resource with the same classes and weights.
-  std::vector<std::uint32_t> representatives() const;
+  std::vector<std::uint32_t> representatives(const std::vector<char>& apart) const;
 
   std::vector<std::int64_t> capacities_;
   std::vector<std::vector<Usage>> classes_;
+  std::vector<Sharing> sharing_;  // by class
 };
 
 }  // namespace isthmus::sim

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/detour.hpp"
+
 namespace isthmus::sim {
 namespace {
 
@@ -67,6 +69,7 @@ Routes::Routes(const Refit& refit, const Operations& operations)
     }
   }
   count_bytes();
+  planned_ = list_.size();
 }
 
 std::uint32_t Routes::of(const Operation& operation) const {
@@ -89,26 +92,48 @@ std::uint32_t Routes::pair_route(GpuId from, GpuId to) {
   return known;
 }
 
-/// Adds to what the links of a hop of the collective at hand carry.
-void Routes::add_share(GpuId from, GpuId to, std::uint64_t share) {
-  if (share == 0) return;
-  const auto [known, added] = hops_.try_emplace((std::uint64_t{from.value} << 32U) | to.value);
+/// The links of a hop; nullptr where what is down leaves no way.
+const std::vector<LinkId>* Routes::hop(GpuId from, GpuId to) {
+  const std::uint64_t key = (std::uint64_t{from.value} << 32U) | to.value;
+  if (down_ != nullptr) {
+    const auto [known, added] = ways_around_.try_emplace(key);
+    if (added) known->second = way_around(refit_.fabric, from, to, *down_);
+    return known->second ? &*known->second : nullptr;
+  }
+  const auto [known, added] = hops_.try_emplace(key);
   if (added) {
     known->second = refit_.fabric.route(from, to);
     note(known->second);
   }
-  for (const LinkId link : known->second) {
+  return &known->second;
+}
+
+/// Adds to what the links of a hop of the collective at hand carry.
+void Routes::add_share(GpuId from, GpuId to, std::uint64_t share) {
+  if (share == 0) return;
+  const std::vector<LinkId>* links = hop(from, to);
+  if (links == nullptr) {
+    blocked_ = true;
+    return;
+  }
+  for (const LinkId link : *links) {
     if (shares_[link.index()] == 0) shared_.push_back(link.value);
     shares_[link.index()] += share;
   }
 }
 
 std::uint32_t Routes::collective_route(const Operation& operation) {
-  const std::vector<Rank>& members = operations_.members[operation.members];
   const std::vector<std::uint32_t> key{static_cast<std::uint32_t>(operation.kind), operation.source.value,
                                        operation.members};
   const auto known = collective_index_.find(key);
   if (known != collective_index_.end()) return known->second;
+  const std::uint32_t index = add_collective(operation);
+  collective_index_.emplace(key, index);
+  return index;
+}
+
+std::uint32_t Routes::add_collective(const Operation& operation) {
+  const std::vector<Rank>& members = operations_.members[operation.members];
   const std::vector<DomainMembers> domains = by_domain(refit_, operation.source, members);
   std::size_t channels = 1, gpus = 0;
   for (const DomainMembers& domain : domains) {
@@ -132,8 +157,6 @@ std::uint32_t Routes::collective_route(const Operation& operation) {
       add_share(here[exit % here.size()], next[c % next.size()], share);
     }
   }
-  const auto index = static_cast<std::uint32_t>(shared_.empty() ? local : list_.size());
-  collective_index_.emplace(key, index);
   if (shared_.empty()) return local;
   Route route;
   sort_shared();
@@ -146,6 +169,31 @@ std::uint32_t Routes::collective_route(const Operation& operation) {
   route.leaves_domain = domains.size() > 1;
   route.collective = true;
   list_.push_back(std::move(route));
+  return static_cast<std::uint32_t>(list_.size() - 1);
+}
+
+std::uint32_t Routes::add_detour(const Operation& operation, const std::vector<char>& down) {
+  if (avoided_ != down) {
+    ways_around_.clear();
+    avoided_ = down;
+  }
+  down_ = &avoided_;
+  blocked_ = false;
+  std::uint32_t index = local;
+  if (operations_.collective(operation)) {
+    index = add_collective(operation);
+    if (blocked_ && index != local) {
+      list_.pop_back();
+      index = local;
+    }
+  } else if (const auto* links = hop(refit_.gpu(operation.source), refit_.gpu(operation.target))) {
+    Route route;
+    for (const LinkId link : *links) route.usages.push_back({link.value, Usage::one});
+    route.leaves_domain = leaves_domain(of(operation));
+    index = static_cast<std::uint32_t>(list_.size());
+    list_.push_back(std::move(route));
+  }
+  down_ = nullptr;
   return index;
 }
 

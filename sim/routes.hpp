@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -25,6 +26,11 @@ class Routes {
   Routes(const Refit& refit, const Operations& operations);
 
   std::size_t size() const { return list_.size(); }
+  /// Those before detours were added.
+  std::size_t planned() const { return planned_; }
+  /// Adds the route that an operation takes while these links (by link) are down, with a way around them for
+  /// each of its hops (sim/detour.hpp); `local` where there is none.
+  std::uint32_t add_detour(const Operation& operation, const std::vector<char>& down);
   std::uint32_t of(const Operation& operation) const;
   /// Links with the share of the route's rate that they carry; resource = link number.
   const std::vector<Usage>& usages(std::uint32_t route) const { return list_[route].usages; }
@@ -53,6 +59,9 @@ class Routes {
 
   std::uint32_t pair_route(GpuId from, GpuId to);
   std::uint32_t collective_route(const Operation& operation);
+  /// Adds a route of the shares of a collective's hops; `local` where it has none.
+  std::uint32_t add_collective(const Operation& operation);
+  const std::vector<LinkId>* hop(GpuId from, GpuId to);
   void add_share(GpuId from, GpuId to, std::uint64_t share);
   void sort_shared();
   void note(const std::vector<LinkId>& links);
@@ -66,8 +75,13 @@ class Routes {
   std::vector<std::uint32_t> route_of_;                                   // per operation
   std::vector<Neighbours> neighbours_;
   std::unordered_map<std::uint64_t, std::vector<LinkId>> hops_;  // of collectives, by GPU pair
-  std::vector<std::uint64_t> shares_;                            // of the collective at hand, by link
-  std::vector<std::uint32_t> shared_;                            // links with a share
+  std::unordered_map<std::uint64_t, std::optional<std::vector<LinkId>>> ways_around_;  // likewise
+  std::vector<char> avoided_;                                                          // what these avoid
+  const std::vector<char>* down_ = nullptr;  // where a detour is sought
+  bool blocked_ = false;                     // some hop has no way
+  std::size_t planned_ = 0;
+  std::vector<std::uint64_t> shares_;  // of the collective at hand, by link
+  std::vector<std::uint32_t> shared_;  // links with a share
   std::vector<Bytes> link_bytes_;
 };
 

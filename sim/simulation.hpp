@@ -13,7 +13,7 @@
 // Hosts. Export and load occupy the rank's host thread: parts x time per tensor; a load then moves its
 // bytes through memory (read + write).
 // Attribution. Each interval of the critical path belongs to the operation that ran in it, shared between
-// bulk and misc by its bytes; loads are `other`. So bulk + misc + other = time; more in sim/terms.hpp.
+// bulk and misc by its bytes; loads are `other`. So they sum to the time; sim/terms.hpp. Faults: sim/run.hpp.
 
 #include <cstdint>
 #include <memory>
@@ -24,6 +24,7 @@
 #include "model/refit.hpp"
 #include "planner/operations.hpp"
 #include "planner/timeline.hpp"
+#include "sim/outcome.hpp"
 #include "sim/term.hpp"
 
 namespace isthmus::sim {
@@ -39,8 +40,12 @@ struct Prediction {
 
   std::size_t parts = 0;  // of operations that ran alike: what was simulated
 
+  // Under faults. Where the run stopped, `time` is when nothing moved any more, and operations that never
+  // started have empty spans at 0.
+  Outcome outcome{};
+
   // With Detail::terms:
-  std::vector<Term> terms;           // what the time consists of
+  std::vector<Term> terms;           // what the time consists of; not under disturbances
   std::vector<Instant> flow_begins;  // when the last flow of each operation began
   std::vector<Work> work;            // host threads, memories, caps of collectives
 };
@@ -58,6 +63,9 @@ enum class Symmetry : std::uint8_t { where_useful, always, never };
 class Simulator {
  public:
   Simulator(const Refit& refit, const Operations& operations, Symmetry symmetry = Symmetry::where_useful);
+  /// With other disturbances than those of the refit. They break symmetry: nothing runs once for all then.
+  Simulator(const Refit& refit, const Operations& operations, const Disturbances& disturbances,
+            Symmetry symmetry = Symmetry::where_useful);
   ~Simulator();
 
   Prediction run(const Calibration& calibration, Detail detail = Detail::totals) const;

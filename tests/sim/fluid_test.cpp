@@ -156,5 +156,58 @@ TEST(Fluid, rounds_an_end_up_so_that_no_message_beats_its_wire) {
   EXPECT_EQ(when.value, 333'333'333'334);
 }
 
+TEST(Fluid, cancelled_flows_say_what_they_had_left_and_leave_the_rest_to_others) {
+  Fluid fluid;
+  const std::uint32_t port = fluid.add_resource(1000);
+  const std::uint32_t failing = fluid.add_class({{port}}), other = fluid.add_class({{port}});
+  fluid.start(failing, 1000, 1);
+  fluid.start(failing, 3000, 2);
+  fluid.start(other, 1000, 3);
+  fluid.start(other, 2000, 4);
+  fluid.solve();
+  std::vector<std::uint32_t> ended;
+  fluid.advance({2 * picoseconds_per_second}, ended);  // 500 each
+  std::vector<Fluid::Cancelled> cancelled;
+  fluid.cancel(failing, cancelled);
+  fluid.solve();
+  EXPECT_TRUE(ended.empty());
+  ASSERT_EQ(cancelled.size(), 2U);
+  EXPECT_EQ(cancelled[0].tag, 1U);
+  EXPECT_EQ(cancelled[0].left, 500);
+  EXPECT_EQ(cancelled[1].left, 2500);
+  EXPECT_EQ(fluid.rate(other), 500);
+  EXPECT_EQ(fluid.active(), 2U);
+  EXPECT_EQ(fluid.certificate(), "");
+  Instant next;
+  ASSERT_TRUE(fluid.next_end(next));
+  EXPECT_EQ(next.value, 3 * picoseconds_per_second);
+}
+
+TEST(Fluid, endless_flows_get_the_lower_of_cap_and_fair_share_and_never_end) {
+  Fluid fluid;
+  const std::uint32_t port = fluid.add_resource(1000);
+  const std::uint32_t background = fluid.add_class({{port}}, {1, 300}), flows = fluid.add_class({{port}});
+  fluid.start_endless(background, 2);
+  fluid.solve();
+  Instant next;
+  EXPECT_FALSE(fluid.next_end(next));
+  EXPECT_EQ(fluid.rate(background), 300);
+  fluid.start(flows, 1000, 7);
+  fluid.solve();
+  EXPECT_EQ(fluid.rate(background), 300);
+  EXPECT_EQ(fluid.rate(flows), 400);
+  fluid.start(flows, 1000, 8);
+  fluid.start(flows, 1000, 9);
+  fluid.solve();
+  EXPECT_EQ(fluid.rate(background), 200);
+  EXPECT_EQ(fluid.certificate(), "");
+  ASSERT_TRUE(fluid.next_end(next));
+  std::vector<std::uint32_t> ended;
+  fluid.advance(next, ended);
+  EXPECT_EQ(ended.size(), 3U);
+  fluid.solve();
+  EXPECT_FALSE(fluid.next_end(next));
+}
+
 }  // namespace
 }  // namespace isthmus::sim

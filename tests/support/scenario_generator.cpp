@@ -311,6 +311,44 @@ void add_claims(TensorSpec& spec) {
   }
 }
 
+BackgroundLoad background_load() {
+  BackgroundLoad load;
+  load.on = static_cast<BackgroundLoad::On>(pick(0, 3));
+  load.side = static_cast<BackgroundLoad::Side>(pick(0, 2));
+  if (flip()) load.hosts = {pick(0, 9), 10};
+  if (flip()) load.gpus = {pick(0, 7)};
+  const bool sm = load.on == BackgroundLoad::On::sm;
+  if (!sm && load.on != BackgroundLoad::On::memory) {
+    load.direction = static_cast<BackgroundLoad::Direction>(pick(0, 2));
+  }
+  if (!sm) load.flows = pick(1, 9);
+  if (sm || flip()) {
+    load.share = 0.09 * pick(0, 11);
+  } else {
+    load.rate = Bandwidth{1'000'000'000 * pick<std::int64_t>(1, 50)};
+  }
+  return load;
+}
+
+Disturbances disturbances() {
+  Disturbances result;
+  for (int n = pick(0, 2); n > 0; --n) result.background.push_back(background_load());
+  for (int n = pick(0, 2); n > 0; --n) {
+    MachineFault fault;
+    fault.at = Duration{pick<std::int64_t>(0, 1'000'000'000)};
+    fault.what = {static_cast<FaultSubject::Kind>(pick(0, 3)), 3, 0, {}};
+    const bool gpu = fault.what.kind == FaultSubject::Kind::nic || fault.what.kind == FaultSubject::Kind::gpu;
+    if (gpu) fault.what.gpu = 5;
+    if (flip()) fault.what = {FaultSubject::Kind::link, 0, 0, "NIC out of GPU 3 on host 12"};
+    if (flip()) fault.share = 0.125 * pick(0, 8);
+    if (flip()) fault.until = fault.at + Duration{pick<std::int64_t>(1, 1'000'000)};
+    result.faults.push_back(fault);
+  }
+  result.failed_steps.policy = static_cast<FailedSteps>(pick(0, 2));
+  if (flip()) result.failed_steps.timeout = Duration{pick<std::int64_t>(1, 1'000'000'000)};
+  return result;
+}
+
 Scenario scenario() {
   Scenario result;
   result.name = text();
@@ -327,6 +365,7 @@ Scenario scenario() {
   result.refit = refit();
   result.calibration = flip() ? name() : "../my calibrations/x.yaml";
   result.published = published();
+  if (flip()) result.disturbances = disturbances();
   return result;
 }
 
