@@ -216,6 +216,19 @@ PlanCommands add_plan(CLI::App& app, PlanOptions& plan_options, ShowPlanOptions&
   return {plan, show, diff};
 }
 
+CLI::App* add_explain(CLI::App& app, ExplainOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "explain", "Why a refit takes as long as it does, and what single changes would do (docs/sweep.md)");
+  add_scenario(*command, options);
+  command
+      ->add_option("--policy", options.policy, fmt::format("One of {}; default: the fastest", policy_names()))
+      ->type_name("NAME");
+  command->add_option("--threads", options.threads, "Threads; default: all cores")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  return command;
+}
+
 CLI::App* add_sweep(CLI::App& app, SweepOptions& options) {
   CLI::App* command = app.add_subcommand(
       "sweep", "Enumerate layouts, predict those that may matter, rank by refit time (docs/sweep.md)");
@@ -336,6 +349,8 @@ int run(int argc, char** argv) {
   const CLI::App* validate_command = add_validate(app, validate_options);
   InventoryOptions inventory_options;
   add_inventory(app, inventory_options);
+  ExplainOptions explain_options;
+  const CLI::App* explain_command = add_explain(app, explain_options);
   SweepOptions sweep_options;
   const CLI::App* sweep_command = add_sweep(app, sweep_options);
   ScoreboardOptions scoreboard_options;
@@ -359,6 +374,7 @@ int run(int argc, char** argv) {
   if (plan_commands.show->parsed()) return show_plan(show_options);
   if (plan_commands.diff->parsed()) return diff_plans(diff_options);
   if (scoreboard_command->parsed()) return scoreboard(scoreboard_options);
+  if (explain_command->parsed()) return explain(explain_options);
   if (sweep_command->parsed()) return sweep(sweep_options);
   if (validate_command->parsed()) return validate(validate_options);
   if (topology_commands.show->parsed()) return show_topology(topology_options);

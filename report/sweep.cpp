@@ -145,14 +145,18 @@ class PredictionDesk : public SweepDesk {
   std::map<FieldKey, FieldState> states_;
 };
 
-/// Hands out the best, to be looked at closely.
+/// Hands out what is shown, to be looked at closely.
 class DetailDesk : public SweepDesk {
  public:
   DetailDesk(const SweepSpace& space, const SweepCandidates& candidates, const SweepSettings& settings,
              SweepResult& result)
       : space_(space), candidates_(candidates), settings_(settings), result_(result) {
     for (const SweepField& field : result.fields) {
-      for (const std::uint32_t candidate : field.best) {
+      std::vector<std::uint32_t> shown = field.best;
+      shown.insert(shown.end(), field.pareto.begin(), field.pareto.end());
+      std::sort(shown.begin(), shown.end());
+      shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
+      for (const std::uint32_t candidate : shown) {
         if (settings.journal != nullptr && settings.journal->details.contains(candidate)) {
           result.details[candidate] = settings.journal->details.at(candidate);
         } else {

@@ -29,7 +29,7 @@ struct SweepOutcome {
   friend bool operator==(const SweepOutcome&, const SweepOutcome&) = default;
 };
 
-/// Of the best: times under the ends of the calibration's intervals, and the bound of the whole refit.
+/// Of the best and of the Pareto front: times under the ends of the calibration's intervals, and the bound of the whole refit.
 struct SweepDetail {
   std::vector<Duration> ends;
   Duration bound;
@@ -84,12 +84,12 @@ struct SweepField {
 
 struct SweepResult {
   std::vector<std::optional<SweepOutcome>> outcomes;  // by candidate; none: pruned
-  std::map<std::uint32_t, SweepDetail> details;       // of the best
+  std::map<std::uint32_t, SweepDetail> details;       // of the best and of the Pareto front
   std::vector<SweepField> fields;
 
   std::size_t predicted() const;
   std::size_t refused() const;
-  PredictedInterval interval(std::uint32_t candidate) const;  // of the best
+  PredictedInterval interval(std::uint32_t candidate) const;  // of what has a detail
 };
 
 SweepResult run_sweep(const SweepSpace& space, const SweepCandidates& candidates,

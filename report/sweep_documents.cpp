@@ -44,7 +44,7 @@ std::vector<std::string> row_of(const SweepView& view, std::uint32_t number, con
   std::string within = "-", efficiency = "-";
   if (view.result.details.contains(number)) {
     const PredictedInterval interval = view.result.interval(number);
-    within = fmt::format("{:.3f}-{:.3f}", interval.low, interval.high);
+    within = fmt::format("{} - {}", time_text(interval.low), time_text(interval.high));
     const double share = time.value > 0 ? seconds(view.result.details.at(number).bound) / seconds(time) : 1;
     efficiency = fmt::format("{:.1f} %", share * 100);
   }
