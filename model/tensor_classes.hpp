@@ -1,10 +1,11 @@
 #pragma once
-// The tensors of a model by what layouts depend on: a model of a thousand tensors is some twenty classes. What
-// a sweep asks of a layout (faults, memory, bytes that cross) it asks of one tensor per class.
+// The tensors of a model by what layouts depend on: a model of a thousand tensors is some twenty classes.
+// What a sweep asks of a layout (faults, memory, bytes that cross) it asks of one tensor per class.
 // Memory of a GPU, in bytes, over the tensors that it holds, with its shard's elements e:
 //   generation  the shard as the engine keeps it once loaded (quantised where it quantises)
-//   training    e x (2 + 4 + 12 / replicas): BF16 weight, FP32 gradient, and FP32 master copy with Adam's two
-//               moments, which a distributed optimiser shards over the ranks with an equal shard (Megatron-LM)
+//   training    e x (2 + 4 + 12 / replicas): BF16 weight, FP32 gradient, and FP32 master copy with Adam's
+//               two moments, which a distributed optimiser (Megatron-LM) shards over the ranks with an equal
+//               shard
 // The figure of a side is that of its fullest GPU. Copies (ties, repeated experts) count where they are held.
 
 #include <cstdint>

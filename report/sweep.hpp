@@ -29,7 +29,8 @@ struct SweepOutcome {
   friend bool operator==(const SweepOutcome&, const SweepOutcome&) = default;
 };
 
-/// Of the best and of the Pareto front: times under the ends of the calibration's intervals, and the bound of the whole refit.
+/// Of the best and of the Pareto front: times under the ends of the calibration's intervals, and the bound of
+/// the whole refit.
 struct SweepDetail {
   std::vector<Duration> ends;
   Duration bound;
