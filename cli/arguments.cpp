@@ -261,6 +261,47 @@ PlanCommands add_plan(CLI::App& app, PlanOptions& plan_options, ShowPlanOptions&
   return {plan, show, diff};
 }
 
+CLI::App* add_explain(CLI::App& app, ExplainOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "explain", "Why a refit takes as long as it does, and what single changes would do (docs/sweep.md)");
+  add_scenario(*command, options);
+  command
+      ->add_option("--policy", options.policy, fmt::format("One of {}; default: the fastest", policy_names()))
+      ->type_name("NAME");
+  command->add_option("--threads", options.threads, "Threads; default: all cores")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  return command;
+}
+
+CLI::App* add_sweep(CLI::App& app, SweepOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "sweep", "Enumerate layouts, predict those that may matter, rank by refit time (docs/sweep.md)");
+  command->add_option("space", options.space, "What may vary (YAML; docs/sweep.md)")
+      ->required()
+      ->type_name("SPACE.yaml");
+  command->add_option("--set", options.overrides, "Replace a value of the file: --set refit.streams=16")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->take_all();
+  command
+      ->add_option("--threads", options.threads, "Threads; default: all cores. Results do not depend on it")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  command
+      ->add_option("--resume", options.resume,
+                   "Keep what is finished in this folder, and take from it what an earlier run finished")
+      ->type_name("DIR");
+  command->add_option("--top", options.top, "How many of the best to show; default 10")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N");
+  command->add_flag("!--no-prune", options.prune, "Predict every candidate, whatever its bound");
+  CLI::Option* csv = command->add_flag("--csv", options.csv, "Print CSV, one line per candidate");
+  command->add_flag("--json", options.json, "Print JSON lines (docs/sweep.md) and nothing else")
+      ->excludes(csv);
+  return command;
+}
+
 CLI::App* add_scoreboard(CLI::App& app, ScoreboardOptions& options) {
   CLI::App* command = app.add_subcommand(
       "scoreboard", "Every published refit, predicted: errors, shares, what binds (docs/scoreboard.md)");
@@ -364,6 +405,10 @@ int run(int argc, char** argv) {
   const CLI::App* validate_command = add_validate(app, validate_options);
   InventoryOptions inventory_options;
   add_inventory(app, inventory_options);
+  ExplainOptions explain_options;
+  const CLI::App* explain_command = add_explain(app, explain_options);
+  SweepOptions sweep_options;
+  const CLI::App* sweep_command = add_sweep(app, sweep_options);
   ScoreboardOptions scoreboard_options;
   const CLI::App* scoreboard_command = add_scoreboard(app, scoreboard_options);
   TopologyOptions topology_options;
@@ -386,6 +431,8 @@ int run(int argc, char** argv) {
   if (plan_commands.show->parsed()) return show_plan(show_options);
   if (plan_commands.diff->parsed()) return diff_plans(diff_options);
   if (scoreboard_command->parsed()) return scoreboard(scoreboard_options);
+  if (explain_command->parsed()) return explain(explain_options);
+  if (sweep_command->parsed()) return sweep(sweep_options);
   if (validate_command->parsed()) return validate(validate_options);
   if (topology_commands.show->parsed()) return show_topology(topology_options);
   if (topology_commands.convert->parsed()) return convert_topology(topology_options);

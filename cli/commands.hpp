@@ -125,6 +125,27 @@ struct ReplayOptions {
 };
 int replay(const ReplayOptions& options);
 
+struct ExplainOptions {
+  std::string scenario;
+  std::optional<std::string> model;
+  std::vector<std::string> overrides;
+  std::optional<std::string> policy;   // unset: the fastest
+  std::optional<std::size_t> threads;  // unset: all cores
+  bool json = false;
+};
+int explain(const ExplainOptions& options);
+
+struct SweepOptions {
+  std::string space;
+  std::vector<std::string> overrides;
+  std::optional<std::size_t> threads;  // unset: all cores
+  std::optional<std::string> resume;   // folder that keeps what is finished
+  std::size_t top = 10;
+  bool prune = true;
+  bool csv = false, json = false;
+};
+int sweep(const SweepOptions& options);
+
 struct ValidateOptions {
   std::string scenario;
   std::optional<std::string> model;

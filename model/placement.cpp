@@ -13,6 +13,7 @@ struct Side {
   std::string_view key;
   int gpus = 0;
   bool given = false;  // the scenario lists its hosts
+  bool by_rail = false;
   std::vector<int> hosts;
 };
 
@@ -34,8 +35,8 @@ std::size_t needed_hosts(int gpus, const std::vector<int>& hosts, int next, cons
 
 Side make_side(std::string_view key, int gpus, const std::optional<SideRanks>& ranks, int first,
                const Fabric& fabric) {
-  if (ranks) return {key, gpus, true, ranks->hosts};
-  Side side{key, gpus, false, std::vector<int>(needed_hosts(gpus, {}, first, fabric))};
+  if (ranks) return {key, gpus, true, ranks->by_rail, ranks->hosts};
+  Side side{key, gpus, false, false, std::vector<int>(needed_hosts(gpus, {}, first, fabric))};
   std::iota(side.hosts.begin(), side.hosts.end(), first);
   return side;
 }
@@ -89,6 +90,17 @@ std::vector<InputFault> faults_of(const Scenario& scenario, const Fabric& fabric
   return faults;
 }
 
+/// The GPUs of a side that takes those of all its hosts, or of all but some on the last one.
+void add_by_rail(const Side& side, const Fabric& fabric, std::vector<GpuId>& gpus) {
+  const std::size_t end = gpus.size() + to_size(side.gpus);
+  for (std::size_t local = 0; gpus.size() < end; ++local) {
+    for (const int number : side.hosts) {
+      const HostId host{static_cast<std::uint32_t>(number)};
+      if (local < fabric.gpus_on(host) && gpus.size() < end) gpus.push_back(fabric.gpu_at(host, local));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<InputFault> placement_faults(const Scenario& scenario, const Fabric& fabric) {
@@ -100,6 +112,10 @@ std::vector<GpuId> rank_places(const Scenario& scenario, const Fabric& fabric) {
   raise_first(faults_of(scenario, fabric, both));
   std::vector<GpuId> gpus;
   for (const Side& side : both) {
+    if (side.by_rail) {
+      add_by_rail(side, fabric, gpus);
+      continue;
+    }
     int left = side.gpus;
     for (const int number : side.hosts) {
       const HostId host{static_cast<std::uint32_t>(number)};

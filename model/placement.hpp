@@ -1,6 +1,7 @@
 #pragma once
 // Which GPU runs which rank of a whole refit: each side's ranks fill its hosts one after the other, training
 // ranks first. Hosts come from the scenario (ranks.train.hosts, ranks.generate.hosts) or follow each other.
+// With `fill: rails` a side takes the first GPU of each of its hosts, then the second, and so on.
 // Invariant: placement_faults lists every fault; rank_places raises the first of these.
 
 #include <vector>

@@ -20,6 +20,8 @@ void read_flag(const YamlValue& mapping, std::string_view key, bool& into) {
   if (const auto value = mapping.find(key)) into = value->flag();
 }
 
+}  // namespace
+
 ModelSpec read_model(const YamlValue& value) {
   value.allow_only({"config", "dtype", "mtp", "vision", "layers", "kv_heads"});
   ModelSpec spec;
@@ -40,11 +42,18 @@ ModelSpec read_model(const YamlValue& value) {
   return spec;
 }
 
+namespace {
+
 std::optional<SideRanks> read_side(const YamlValue& ranks, std::string_view side) {
   const auto value = ranks.find(side);
   if (!value) return std::nullopt;
-  value->allow_only({"hosts"});
+  value->allow_only({"hosts", "fill"});
   SideRanks result;
+  if (const auto fill = value->find("fill")) {
+    const std::string name = fill->text("hosts or rails");
+    if (name != "hosts" && name != "rails") fill->refuse("hosts or rails");
+    result.by_rail = name == "rails";
+  }
   for (const std::int64_t host : value->at("hosts").ranges(max_gpus))
     result.hosts.push_back(static_cast<int>(host));
   return result;
@@ -56,6 +65,8 @@ void read_sides(const YamlValue& value, Scenario& scenario) {
   scenario.generate_ranks = read_side(value, "generate");
   if (!scenario.train_ranks && !scenario.generate_ranks) value.refuse("train, generate, or both");
 }
+
+}  // namespace
 
 BulkRule read_bulk(const YamlValue& value) {
   constexpr std::string_view form = "ffn, all, or {match: [regular expressions]}";
@@ -77,6 +88,8 @@ BulkRule read_bulk(const YamlValue& value) {
   return rule;
 }
 
+namespace {
+
 M2nSpec read_m2n(const YamlValue& value) {
   value.allow_only({"plan", "split"});
   M2nSpec spec;
@@ -93,11 +106,11 @@ M2nSpec read_m2n(const YamlValue& value) {
   return spec;
 }
 
-RefitSpec read_refit(const YamlValue& value) {
+}  // namespace
+
+RefitSpec read_refit_rest(const YamlValue& value) {
   value.allow_only({"bulk", "streams", "buffers", "packet_bytes", "relay", "m2n"});
   RefitSpec spec;
-  if (const auto bulk = value.find("bulk")) spec.bulk = read_bulk(*bulk);
-  read_count(value, "streams", spec.streams, max_in_flight);
   read_count(value, "buffers", spec.buffers, max_in_flight);
   if (const auto size = value.find("packet_bytes")) {
     const std::optional<Bytes> bytes = parse_bytes(size->text(size_form));
@@ -110,6 +123,15 @@ RefitSpec read_refit(const YamlValue& value) {
     spec.relay = name == "any" ? Relay::any : Relay::members;
   }
   if (const auto m2n = value.find("m2n")) spec.m2n = read_m2n(*m2n);
+  return spec;
+}
+
+namespace {
+
+RefitSpec read_refit(const YamlValue& value) {
+  RefitSpec spec = read_refit_rest(value);
+  if (const auto bulk = value.find("bulk")) spec.bulk = read_bulk(*bulk);
+  read_count(value, "streams", spec.streams, max_in_flight);
   return spec;
 }
 

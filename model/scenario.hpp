@@ -77,9 +77,11 @@ struct GenerateSpec {
   friend bool operator==(const GenerateSpec&, const GenerateSpec&) = default;
 };
 
-/// Which hosts hold a side, in rank order: consecutive ranks fill host after host.
+/// Which hosts hold a side, in rank order: consecutive ranks fill host after host, or (`fill: rails`) the
+/// first GPUs of all hosts, then the second ones, and so on.
 struct SideRanks {
   std::vector<int> hosts;
+  bool by_rail = false;
   friend bool operator==(const SideRanks&, const SideRanks&) = default;
 };
 

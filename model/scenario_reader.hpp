@@ -35,6 +35,10 @@ void read_count(const YamlValue& mapping, std::string_view key, int& into, std::
 void read_count(const YamlValue& mapping, std::string_view key, std::optional<int>& into,
                 std::int64_t most = max_gpus);
 
+ModelSpec read_model(const YamlValue& value);
+BulkRule read_bulk(const YamlValue& value);
+/// All of `refit` but bulk and streams.
+RefitSpec read_refit_rest(const YamlValue& value);
 TrainSpec read_train(const YamlValue& value);
 GenerateSpec read_generate(const YamlValue& value);
 

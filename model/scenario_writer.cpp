@@ -77,7 +77,8 @@ std::string generate(const GenerateSpec& spec) {
 
 std::string side(std::string_view name, const std::optional<SideRanks>& ranks) {
   if (!ranks) return "";
-  return fmt::format("  {}: {{hosts: {}}}\n", name, ranges(ranks->hosts, [](int host) { return host; }));
+  return fmt::format("  {}: {{hosts: {}{}}}\n", name, ranges(ranks->hosts, [](int host) { return host; }),
+                     ranks->by_rail ? ", fill: rails" : "");
 }
 
 std::string frame(const Layout& layout) {

@@ -151,6 +151,7 @@ std::optional<SideRanks> side() {
     ranks.hosts.push_back(static_cast<int>(host));
   }
   if (flip()) std::sort(ranks.hosts.begin(), ranks.hosts.end());
+  ranks.by_rail = flip();
   return ranks;
 }
 
