@@ -151,7 +151,7 @@ std::string to_table(const Comparison& comparison) {
   if (rows.size() > 1) text += columns_text(rows);
   if (rows.size() > 1) text += "\nwhat the time consists of, along the critical path:\n";
   for (const PolicyRow& row : comparison.policies) {
-    if (row.predicted() && !row.terms.empty()) text += terms_text(row);
+    if (row.predicted()) text += terms_text(row);
   }
   if (!refusals.empty()) text += "\n" + refusals;
   if (!comparison.published.empty()) text += "\npublished:\n";
