@@ -122,7 +122,7 @@ TEST(Scenario, unknown_key_is_a_fault_that_names_the_closest_ones_first) {
   EXPECT_EQ(fault_with("refit:\n", "refits:\n").substr(0, 65),
             "s.yaml:10: refits: found an unknown key; allowed: refit, ranks, f");
   EXPECT_EQ(fault_with("{hosts: 0-1}", "{host: 0-1}"),
-            "s.yaml:7: ranks.train.host: found an unknown key; allowed: hosts");
+            "s.yaml:7: ranks.train.host: found an unknown key; allowed: hosts, fill");
 }
 
 TEST(Scenario, missing_key_is_a_fault) {
