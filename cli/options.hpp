@@ -1,6 +1,7 @@
 #pragma once
 // Options that several commands take, and those of the commands that judge, measure and compare
-// (arguments.cpp has the others). Each function adds options to a command and binds them to a value of commands.hpp.
+// (arguments.cpp has the others). Each function adds options to a command and binds them to a value of
+// commands.hpp.
 // Invariant: an option means the same wherever it stands.
 
 #include <string>
