@@ -34,6 +34,8 @@ constexpr std::uint32_t nvlink_rounds = 2048, most_rounds = 4096;
 constexpr std::uint32_t lent_rounds = 1024;    // at least, where NICs are lent: NVLink has bursts to smooth
 constexpr std::uint32_t rounds_of_port = 256;  // times the ports of the side that has more
 constexpr Bytes largest_unit{512'000'000};
+constexpr Duration unit_time{40 * picoseconds_per_second /
+                             1'000'000};  // at least: ten operations' fixed cost
 
 /// Network bytes per second that the holders' domains of a stage can send; a domain that several stages share
 /// counts in proportion to their GPUs.
@@ -193,8 +195,10 @@ class Planner {
           1 + std::min<std::int64_t>(per_port.value / largest_unit.value, 1 << 20)));
       if (lane == network_lane) least = std::max(least, least_rounds_);
       rounds_.rounds[lane] = std::max(std::min(rounds_.rounds[lane], most_useful_rounds()), least);
+      rounds_.smallest[lane] =
+          std::clamp(fastest_port(lane) * unit_time, Bytes{1}, rounds_.smallest[lane]);  // of slow ports
       rounds_.bytes[lane] =
-          std::clamp(Bytes{per_port.value / rounds_.rounds[lane]}, smallest_unit[lane], largest_unit);
+          std::clamp(Bytes{per_port.value / rounds_.rounds[lane]}, rounds_.smallest[lane], largest_unit);
     }
   }
 

@@ -116,7 +116,7 @@ class BalancedOrder {
     for (const std::vector<std::uint32_t>& blocks : blocks_of_) add_transfers(blocks, lane, unfed_only);
     if (fans_out()) plan_.lanes[lane].window = fan_window;
     const std::vector<std::uint32_t> rounds =
-        order_rounds(transfers_, feeds_, {wanted_.rounds[lane], smallest_unit[lane], window});
+        order_rounds(transfers_, feeds_, {wanted_.rounds[lane], wanted_.smallest[lane], window});
     const std::uint32_t count = rounds.empty() ? 0 : 1 + *std::max_element(rounds.begin(), rounds.end());
     for (const std::vector<std::uint32_t>& blocks : blocks_of_) {
       if (blocks.empty()) continue;

@@ -24,10 +24,8 @@ struct BalancedRounds {
   std::array<std::uint32_t, 2> rounds{};  // by lane
   std::array<Bytes, 2> bytes{};           // by lane: that a port moves in one if the bound is met
   std::size_t most_single_steps = 8'000'000;
+  std::array<Bytes, 2> smallest{{{2'000'000}, {16'000'000}}};  // by lane: rounds hold at least this
 };
-
-/// Rounds hold at least this, by lane: about 10 operations' fixed cost.
-inline constexpr Bytes smallest_unit[] = {{2'000'000}, {16'000'000}};
 
 std::vector<Lane> balanced_lanes();
 

@@ -87,6 +87,22 @@ TEST(Balanced, lets_every_receiver_of_a_domain_take_an_equal_share_from_the_netw
     EXPECT_EQ(received[rank].value, refit.payload().value / 8) << rank;
 }
 
+TEST(Balanced, cuts_bytes_by_the_time_that_they_take_on_slow_ports_too) {
+  // One source, three replicas on hosts of their own. A chain is as slow as its units are long.
+  const auto steps = [](std::int64_t rows, Bandwidth nic) {
+    Refit refit = test::make_refit(tensor_parallel(rows, 1, 3, 1));
+    refit.fabric = Fabric({"dgx-h100", 4, nic, std::nullopt});
+    for (std::uint32_t rank = 0; rank < 4; ++rank) refit.gpu_of_rank[rank] = GpuId{rank * 8};
+    refit.settings.relay = Relay::members;
+    return std::get<Plan>(plan_balanced(refit)).step_count();
+  };
+  const std::size_t fast = steps(1 << 20, Bandwidth{50'000'000'000});
+  const std::size_t slow = steps(1 << 10, Bandwidth{50'000'000'000 / 1024});
+  EXPECT_GT(slow, 100U);
+  EXPECT_LT(slow, 2 * fast) << fast;
+  EXPECT_GT(3 * slow, fast) << slow;
+}
+
 TEST(P2p, sends_every_replica_its_own_copy_from_the_first_holder) {
   const Refit refit = on_hosts(tensor_parallel(64, 2, 3, 2), false);
   const Plan plan = std::get<Plan>(plan_p2p(refit));
