@@ -11,8 +11,7 @@ namespace isthmus::cli {
 
 int explain(const ExplainOptions& options) {
   const std::string policy = options.policy ? chosen_policies({*options.policy}).front() : "";
-  const Scenario scenario =
-      read_any(options.scenario, options.overrides, options.model);  // says what it assumes
+  Scenario scenario = read_any(options.scenario, options.overrides, options.model);  // says what it assumes
   const report::ReadScenario read = [&](const std::vector<Override>& settings) {
     if (settings.empty()) return scenario;
     std::vector<Override> all = parse_overrides(options.overrides);

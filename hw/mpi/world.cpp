@@ -151,7 +151,7 @@ void MpiWorld::give_up() {
   ::_exit(3);
 }
 
-void MpiWorld::fail(SystemFault fault) {
+void MpiWorld::fail(const SystemFault& fault) {
   failed_ = true;
   rest();
   throw SystemError(to_string(fault));

@@ -68,7 +68,7 @@ class MpiWorld {
   void look_after();
   [[noreturn]] void give_up();
   void join();
-  [[noreturn]] void fail(SystemFault fault);
+  [[noreturn]] void fail(const SystemFault& fault);
   std::vector<std::vector<std::byte>> round(const std::vector<std::byte>& bytes,
                                             const std::vector<std::uint64_t>& sizes, const Who& who);
 
