@@ -162,7 +162,7 @@ void MpiWorld::require(int code, const char* call, const std::function<SystemFau
   SystemFault what = fault();
   what.code = fmt::format("{}; {}", text_of(code), what.code);
   what.call = call;
-  fail(std::move(what));
+  fail(what);
 }
 
 void MpiWorld::still_waiting(Clock::time_point since, const std::function<SystemFault()>& fault) {
@@ -176,7 +176,7 @@ void MpiWorld::still_waiting(Clock::time_point since, const std::function<System
   const std::string reason = ended ? std::string("ended by the launcher (SIGTERM)")
                                    : fmt::format("not complete after {:.3g} s", in_seconds(deadline_));
   what.code = fmt::format("{}; {}", reason, what.code);
-  fail(std::move(what));
+  fail(what);
 }
 
 std::vector<std::vector<std::byte>> MpiWorld::exchange(const std::vector<std::byte>& bytes, const Who& who) {
