@@ -7,7 +7,7 @@
 // Blocks. Tensors with one pattern and equal bases send the same bytes between the same GPUs, and a slot of
 // rounds.hpp joins several transfers of a pair anyway. So in a plan of more than `most_single_steps` steps as
 // many share their rounds, and their part of Plan::schedule, as bring no step above half a round's bytes: a
-// fifth of the work. Smaller plans do without; they would lose 0.1 to 1 % of time.
+// fifth of the work. Smaller plans do without; they would lose 0.1 to 0.5 % of time.
 // What goes to the lender of a NIC goes one round before it leaves from there; what comes to one goes on in
 // the round after (nic_lending.hpp).
 // Invariant: instances share a range of the schedule only where pattern and bases are equal.
