@@ -15,18 +15,22 @@ command_of() {
     "$commands" | sed 's/^ *"command": "\(.*\)",$/\1/; s/\\"/"/g; s/\\\\/\\/g'
 }
 
-# key_of FILE: of what clang-tidy sees, comments included, for they can silence it.
+# key_of FILE: of all text that clang-tidy may see (the source and every header that it includes, comments too, for they
+# can silence a check), the flags, the checks and clang-tidy itself.
 key_of() {
   local command; command=$(command_of "$1")
-  command="${command% -o *} -w -E -P -CC $1"
-  { (cd "$root/build/clang" && eval "${command#*ccache }") && cat "$root/.clang-tidy" && clang-tidy --version; } |
+  command="${command#*ccache }"
+  command="${command% -o *} -w -M -MT x $1"
+  local headers; headers=$(cd "$root/build/clang" && eval "$command" | tr -d '\\') || return 1
+  { cd "$root/build/clang" && cat ${headers#x:} && echo "${command//$root/}" && cat "$root/.clang-tidy" && clang-tidy --version; } |
     sha256sum | cut -d ' ' -f 1
 }
 
 look_at() {
-  local key; key=$(key_of "$1") || return 1
-  [ -e "$cache/$key" ] && return 0
-  clang-tidy -p "$root/build/clang" --quiet "$1" 2> >(grep -v ' warnings\{0,1\} generated' >&2) && touch "$cache/$key"
+  local key; key=$(key_of "$1")
+  [ -n "$key" ] && [ -e "$cache/$key" ] && return 0
+  clang-tidy -p "$root/build/clang" --quiet "$1" 2> >(grep -v ' warnings\{0,1\} generated' >&2) || return 1
+  [ -z "$key" ] || touch "$cache/$key"
 }
 
 mkdir -p "$cache" || exit 3
