@@ -8,12 +8,13 @@
 // than a packet is cut at expert boundaries, each slice closing its packet; so is, at any row, one tensor
 // that is larger than the largest message.
 
+#include "planner/policies/gather_broadcast.hpp"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "planner/check.hpp"
-#include "planner/policies/gather_broadcast.hpp"
 #include "planner/policy.hpp"
 #include "planner/shards.hpp"
 
