@@ -1,3 +1,5 @@
+#include <functional>
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -80,7 +82,7 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
 }
 
 struct PlanCommands {
-  const CLI::App *plan = nullptr, *show = nullptr, *diff = nullptr;
+  CLI::App *plan = nullptr, *show = nullptr, *diff = nullptr;
 };
 
 PlanCommands add_plan(CLI::App& app, PlanOptions& plan_options, ShowPlanOptions& show_options,
@@ -119,7 +121,7 @@ void add_source(CLI::App& command, const std::string& name, std::string& source)
 }
 
 struct TopologyCommands {
-  const CLI::App *show = nullptr, *convert = nullptr, *diff = nullptr;
+  CLI::App *show = nullptr, *convert = nullptr, *diff = nullptr;
 };
 
 TopologyCommands add_topology(CLI::App& app, TopologyOptions& options) {
@@ -146,6 +148,70 @@ TopologyCommands add_topology(CLI::App& app, TopologyOptions& options) {
   return {show, convert, diff};
 }
 
+CLI::App* add_bound(CLI::App& app, BoundOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "bound", "Lower bound on the time of any plan, what gives it, and its proof (docs/bound.md)");
+  add_scenario(*command, options);
+  command
+      ->add_option("--certificate", options.certificate,
+                   "Write what proves the bound, as JSON; -: to standard output, instead of the bound")
+      ->type_name("FILE");
+  return command;
+}
+
+/// The options of every command, and the command that the arguments chose.
+class CommandLine {
+ public:
+  void add_all(CLI::App& app) {
+    add(add_simulate(app, simulate_), simulate, simulate_);
+    add(add_fail(app, fail_), fail, fail_);
+    add(add_bound(app, bound_), bound, bound_);
+    add(add_verify(app, verify_), verify, verify_);
+    add(add_calibrate(app, calibrate_), calibrate, calibrate_);
+    add(add_replay(app, replay_), replay, replay_);
+    const PlanCommands plans = add_plan(app, plan_, show_, diff_);
+    add(plans.plan, plan, plan_);
+    add(plans.show, show_plan, show_);
+    add(plans.diff, diff_plans, diff_);
+    add(add_validate(app, validate_), validate, validate_);
+    add(add_inventory(app, inventory_), inventory, inventory_);
+    add(add_compare(app, compare_), compare, compare_);
+    add(add_explain(app, explain_), explain, explain_);
+    add(add_sweep(app, sweep_), sweep, sweep_);
+    add(add_scoreboard(app, scoreboard_), scoreboard, scoreboard_);
+    const TopologyCommands topologies = add_topology(app, topology_);
+    add(topologies.show, show_topology, topology_);
+    add(topologies.convert, convert_topology, topology_);
+    add(topologies.diff, diff_topologies, topology_);
+  }
+
+  int run_chosen() const { return chosen_(); }
+
+ private:
+  template <class Options>
+  void add(CLI::App* command, int (*run)(const Options&), const Options& options) {
+    command->callback([this, run, &options] { chosen_ = [run, &options] { return run(options); }; });
+  }
+
+  SimulateOptions simulate_;
+  FailOptions fail_;
+  BoundOptions bound_;
+  VerifyOptions verify_;
+  CalibrateOptions calibrate_;
+  ReplayOptions replay_;
+  PlanOptions plan_;
+  ShowPlanOptions show_;
+  DiffPlansOptions diff_;
+  ValidateOptions validate_;
+  InventoryOptions inventory_;
+  CompareOptions compare_;
+  ExplainOptions explain_;
+  SweepOptions sweep_;
+  ScoreboardOptions scoreboard_;
+  TopologyOptions topology_;
+  std::function<int()> chosen_;
+};
+
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -154,43 +220,8 @@ int run(int argc, char** argv) {
       "isthmus");
   app.footer(exit_statuses);
   app.require_subcommand(1);
-
-  SimulateOptions simulate_options;
-  const CLI::App* simulate_command = add_simulate(app, simulate_options);
-  FailOptions fail_options;
-  const CLI::App* fail_command = add_fail(app, fail_options);
-  BoundOptions bound_options;
-  CLI::App* bound_command = app.add_subcommand(
-      "bound", "Lower bound on the time of any plan, what gives it, and its proof (docs/bound.md)");
-  add_scenario(*bound_command, bound_options);
-  bound_command
-      ->add_option("--certificate", bound_options.certificate,
-                   "Write what proves the bound, as JSON; -: to standard output, instead of the bound")
-      ->type_name("FILE");
-  VerifyOptions verify_options;
-  const CLI::App* verify_command = add_verify(app, verify_options);
-  ReplayOptions replay_options;
-  CalibrateOptions calibrate_options;
-  const CLI::App* calibrate_command = add_calibrate(app, calibrate_options);
-  const CLI::App* replay_command = add_replay(app, replay_options);
-  PlanOptions plan_options;
-  ShowPlanOptions show_options;
-  DiffPlansOptions diff_options;
-  const PlanCommands plan_commands = add_plan(app, plan_options, show_options, diff_options);
-
-  ValidateOptions validate_options;
-  const CLI::App* validate_command = add_validate(app, validate_options);
-  InventoryOptions inventory_options;
-  add_inventory(app, inventory_options);
-  ExplainOptions explain_options;
-  const CLI::App* explain_command = add_explain(app, explain_options);
-  SweepOptions sweep_options;
-  const CLI::App* sweep_command = add_sweep(app, sweep_options);
-  ScoreboardOptions scoreboard_options;
-  const CLI::App* scoreboard_command = add_scoreboard(app, scoreboard_options);
-  TopologyOptions topology_options;
-  const TopologyCommands topology_commands = add_topology(app, topology_options);
-
+  CommandLine commands;
+  commands.add_all(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -198,23 +229,7 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "isthmus: {}; see isthmus --help\n", printable(error.what(), 200));
     return 2;
   }
-  if (simulate_command->parsed()) return simulate(simulate_options);
-  if (fail_command->parsed()) return fail(fail_options);
-  if (bound_command->parsed()) return bound(bound_options);
-  if (verify_command->parsed()) return verify(verify_options);
-  if (replay_command->parsed()) return replay(replay_options);
-  if (calibrate_command->parsed()) return calibrate(calibrate_options);
-  if (plan_commands.plan->parsed()) return plan(plan_options);
-  if (plan_commands.show->parsed()) return show_plan(show_options);
-  if (plan_commands.diff->parsed()) return diff_plans(diff_options);
-  if (scoreboard_command->parsed()) return scoreboard(scoreboard_options);
-  if (explain_command->parsed()) return explain(explain_options);
-  if (sweep_command->parsed()) return sweep(sweep_options);
-  if (validate_command->parsed()) return validate(validate_options);
-  if (topology_commands.show->parsed()) return show_topology(topology_options);
-  if (topology_commands.convert->parsed()) return convert_topology(topology_options);
-  if (topology_commands.diff->parsed()) return diff_topologies(topology_options);
-  return inventory(inventory_options);
+  return commands.run_chosen();
 }
 
 }  // namespace isthmus::cli

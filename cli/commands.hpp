@@ -125,6 +125,18 @@ struct ReplayOptions {
 };
 int replay(const ReplayOptions& options);
 
+struct CompareOptions {
+  std::string scenario;
+  std::optional<std::string> model;
+  std::vector<std::string> overrides;
+  std::string measured;               // the user's own run (report/observation.hpp)
+  std::optional<std::string> policy;  // unset: the one that a trace names
+  double scale = 1;                   // share of the bytes that the run moved
+  std::size_t gaps = 3;               // shown
+  bool json = false;
+};
+int compare(const CompareOptions& options);
+
 struct ExplainOptions {
   std::string scenario;
   std::optional<std::string> model;

@@ -126,6 +126,30 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   return command;
 }
 
+CLI::App* add_compare(CLI::App& app, CompareOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "compare", "Hold a run of your own against the prediction: the largest gaps (docs/compare.md)");
+  add_scenario(*command, options);
+  command
+      ->add_option("--measured", options.measured,
+                   "The run: a table of stage, tensor, start and end; a trace of replay or of Kineto (JSON); "
+                   "an SQLite export of Nsight Systems")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--policy", options.policy,
+                   fmt::format("The one that ran, of {}; a trace of replay names it", policy_names()))
+      ->type_name("NAME");
+  command
+      ->add_option("--scale", options.scale, "The run moved this share of the bytes, as replay --scale does")
+      ->check(CLI::Range(1e-12, 1.0))
+      ->type_name("F");
+  command->add_option("--gaps", options.gaps, "How many are shown; default 3")
+      ->check(CLI::Range(1, 1'000'000))
+      ->type_name("N");
+  return command;
+}
+
 CLI::App* add_explain(CLI::App& app, ExplainOptions& options) {
   CLI::App* command = app.add_subcommand(
       "explain", "Why a refit takes as long as it does, and what single changes would do (docs/sweep.md)");

@@ -9,6 +9,7 @@ else()
   find_package(fmt REQUIRED)
   find_package(yaml-cpp REQUIRED)
   find_package(pugixml REQUIRED)
+  find_package(SQLite3 REQUIRED)
 endif()
 if(NOT TARGET yaml-cpp::yaml-cpp)  # its name since 0.8
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)

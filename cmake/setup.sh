@@ -6,7 +6,8 @@ say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 # package=what proves that it is there: a command, a header, or an option that clang++ then links with. The names are those of Debian 12 and Ubuntu 24.04.
 build_packages=(g++=c++ cmake=cmake ninja-build=ninja libboost-graph-dev=boost/graph/adjacency_list.hpp
   libyaml-cpp-dev=yaml-cpp/yaml.h nlohmann-json3-dev=nlohmann/json.hpp libfmt-dev=fmt/format.h
-  libcli11-dev=CLI/CLI.hpp libpugixml-dev=pugixml.hpp coinor-libclp-dev=coin/ClpSimplex.hpp)
+  libcli11-dev=CLI/CLI.hpp libpugixml-dev=pugixml.hpp
+  libsqlite3-dev=sqlite3.h coinor-libclp-dev=coin/ClpSimplex.hpp)
 test_packages=(libgtest-dev=gtest/gtest.h libgmock-dev=gmock/gmock.h librapidcheck-dev=rapidcheck.h
   libbenchmark-dev=benchmark/benchmark.h libopenmpi-dev=mpicxx openmpi-bin=mpirun iproute2=tc)
 # clang-format by its version, because another version may format the same text in another way.

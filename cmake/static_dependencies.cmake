@@ -25,6 +25,8 @@ endfunction()
 
 isthmus_imported_archive(yaml-cpp::yaml-cpp yaml-cpp yaml-cpp/yaml.h)
 isthmus_imported_archive(pugixml::pugixml pugixml pugixml.hpp)
+isthmus_imported_archive(SQLite::SQLite3 sqlite3 sqlite3.h)
+set_target_properties(SQLite::SQLite3 PROPERTIES INTERFACE_LINK_LIBRARIES "m;dl;pthread")
 
 # Not every distribution has an archive of fmt; its headers alone do as well.
 find_path(ISTHMUS_fmt_HEADERS fmt/format.h REQUIRED)
