@@ -1,4 +1,5 @@
-// What would help a row of the scoreboard most: single changes of its refit, each planned, proven and simulated.
+// What would help a row of the scoreboard most: single changes of its refit, each planned, proven and
+// simulated.
 // Tried are settings, faster links, placements, resharding in place of another policy, and for blind rows,
 // whose layout is an assumption, other engines of generation.
 // What two rows would try alike is predicted once.
