@@ -183,6 +183,7 @@ struct ScoreboardOptions {
   std::optional<std::string> measured;  // only this file of measured replays
   std::string calibration;              // for those; empty: the project's
   bool json = false, markdown = false;
+  bool what_if = false;  // what would help each row; the documents have it always
 };
 int scoreboard(const ScoreboardOptions& options);
 

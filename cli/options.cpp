@@ -204,6 +204,8 @@ CLI::App* add_scoreboard(CLI::App& app, ScoreboardOptions& options) {
       command->add_flag("--markdown", options.markdown,
                         "Write accuracy.md and blind-predictions.md instead, and print their names");
   markdown->excludes(json);
+  command->add_flag("--what-if", options.what_if,
+                    "Also try what would help each row: settings, links, placements, policies (minutes)");
   command
       ->add_option("-o,--output", options.output,
                    "With --markdown: the folder to write to (default: docs beside the folder of scenarios)")

@@ -44,7 +44,8 @@ int scoreboard(const ScoreboardOptions& options) {
   const std::filesystem::path folder = std::filesystem::absolute(scenario_folder(options.folder));
   const std::filesystem::path documents =
       options.output ? std::filesystem::path(*options.output) : (folder / "..").lexically_normal() / "docs";
-  const report::Scoreboard scoreboard = report::predict_scoreboard(folder);
+  report::Scoreboard scoreboard = report::predict_scoreboard(folder);
+  if (options.what_if || options.markdown) report::predict_what_ifs(scoreboard, folder);
   if (options.markdown) return write_documents(scoreboard, documents);
   print(options.json ? to_json(scoreboard) : to_table(scoreboard));
   return 0;

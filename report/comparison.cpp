@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,12 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+std::string stopped_text(const sim::Prediction& prediction) {
+  if (!prediction.outcome.stopped()) return "";
+  return fmt::format("stopped at {:.6f} s: {} operations failed, {} never started", seconds(prediction.time),
+                     prediction.outcome.failed.size(), prediction.outcome.never_started.size());
+}
+
 bool same_constants(const Calibration& a, const Calibration& b) {
   const std::vector<ConstantField>& fields = calibration_fields();
   return std::all_of(fields.begin(), fields.end(), [&](const ConstantField& field) {
@@ -41,10 +48,7 @@ void predict(const Refit& refit, const Plan& plan, const Calibration& calibratio
   sim::Prediction full = simulator.run(calibration, sim::Detail::terms);
   const sim::Prediction wire = simulator.run(wire_only());
   row.seconds = seconds(full.time);
-  if (full.outcome.stopped()) {
-    row.stopped = fmt::format("stopped at {:.6f} s: {} operations failed, {} never started", row.seconds,
-                              full.outcome.failed.size(), full.outcome.never_started.size());
-  }
+  row.stopped = stopped_text(full);
   row.bulk_seconds = seconds(full.bulk);
   row.misc_seconds = seconds(full.misc);
   row.other_seconds = seconds(full.other);
@@ -73,27 +77,46 @@ void predict(const Refit& refit, const Plan& plan, const Calibration& calibratio
   }
 }
 
+/// The plan, once it is proven; what the row says of it.
+std::optional<Plan> proven_plan(const Refit& refit, const Policy& policy, Stopwatch& watch, PolicyRow& row) {
+  row.policy = policy.name;
+  PlanResult result = policy.make(refit);
+  row.plan_wall_seconds = watch.lap();
+  if (const Refused* refused = std::get_if<Refused>(&result)) {
+    row.refused = refused->reason;
+    return std::nullopt;
+  }
+  Proof proof = check(refit, std::get<Plan>(result));
+  row.check_wall_seconds = watch.lap();
+  row.proven = proof.proven();
+  row.violations = std::move(proof.violations);
+  row.full_tensor_materialised = proof.full_tensor_materialised;
+  if (!row.proven) return std::nullopt;
+  return std::get<Plan>(std::move(result));
+}
+
 }  // namespace
 
 PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration& calibration,
                      const LowerBound& bound, const std::vector<Calibration>& stages,
                      std::size_t link_steps) {
   PolicyRow row;
-  row.policy = policy.name;
   Stopwatch watch;
-  const PlanResult result = policy.make(refit);
-  row.plan_wall_seconds = watch.lap();
-  if (const Refused* refused = std::get_if<Refused>(&result)) {
-    row.refused = refused->reason;
-    return row;
+  const std::optional<Plan> plan = proven_plan(refit, policy, watch, row);
+  if (plan) predict(refit, *plan, calibration, bound, stages, link_steps, row);
+  row.simulate_wall_seconds = watch.lap();
+  return row;
+}
+
+PolicyRow time_policy(const Refit& refit, const Policy& policy, const Calibration& calibration) {
+  PolicyRow row;
+  Stopwatch watch;
+  const std::optional<Plan> plan = proven_plan(refit, policy, watch, row);
+  if (plan) {
+    const sim::Prediction prediction = sim::simulate(refit, expand(refit, *plan), calibration);
+    row.seconds = seconds(prediction.time);
+    row.stopped = stopped_text(prediction);
   }
-  const Plan& plan = std::get<Plan>(result);
-  Proof proof = check(refit, plan);
-  row.check_wall_seconds = watch.lap();
-  row.proven = proof.proven();
-  row.violations = std::move(proof.violations);
-  row.full_tensor_materialised = proof.full_tensor_materialised;
-  if (row.proven) predict(refit, plan, calibration, bound, stages, link_steps, row);
   row.simulate_wall_seconds = watch.lap();
   return row;
 }

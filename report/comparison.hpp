@@ -66,6 +66,9 @@ PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration
                      const LowerBound& bound, const std::vector<Calibration>& stages = {},
                      std::size_t link_steps = 0);
 
+/// Plan, proof and the seconds alone, for what asks no more.
+PolicyRow time_policy(const Refit& refit, const Policy& policy, const Calibration& calibration);
+
 /// Runs the named policies (planner/policy.hpp; all must be known) in parallel; rows keep the order of
 /// names.
 Comparison compare(const Refit& refit, const std::vector<Published>& published,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <mutex>
 
 #include <fmt/format.h>
 
@@ -117,50 +116,8 @@ std::vector<ResourceUse> busiest(const Refit& refit, const Calibration& calibrat
   return uses;
 }
 
-/// Plan, proof, prediction; or why there is none.
-void predict_change(const ReadScenario& read, ChangeRow& row) {
-  try {
-    const Scenario scenario = read(row.settings);
-    const Calibration calibration =
-        read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
-    const Refit refit = resolve(scenario);
-    const PlanResult made = find_policy(row.policy)->make(refit);
-    if (const Refused* refused = std::get_if<Refused>(&made)) {
-      row.refused = refused->reason;
-      return;
-    }
-    const Plan& plan = std::get<Plan>(made);
-    const Proof proof = check(refit, plan);
-    if (!proof.proven()) {
-      row.refused = "the plan could not be proven";
-      return;
-    }
-    row.seconds = seconds(sim::simulate(refit, expand(refit, plan), calibration).time);
-  } catch (const InputError& error) {
-    row.refused = fmt::format("{}: {}", error.where().key, error.message());
-  }
-}
-
-class ChangeDesk : public SweepDesk {
- public:
-  ChangeDesk(const ReadScenario& read, std::vector<ChangeRow>& rows) : read_(read), rows_(rows) {}
-
-  std::optional<std::uint32_t> take() override {
-    const std::lock_guard lock(mutex_);
-    return next_ < rows_.size() ? std::optional(next_++) : std::nullopt;
-  }
-  void work(std::uint32_t job) override { predict_change(read_, rows_[job]); }
-
- private:
-  const ReadScenario& read_;
-  std::vector<ChangeRow>& rows_;
-  std::mutex mutex_;
-  std::uint32_t next_ = 0;
-};
-
 void predict_all(const ReadScenario& read, std::vector<ChangeRow>& rows, std::size_t threads) {
-  ChangeDesk desk(read, rows);
-  ThreadCrew(threads).run(desk);
+  run_jobs(rows.size(), threads, [&](std::size_t job) { predict_change(read, rows[job]); });
   std::stable_sort(rows.begin(), rows.end(), [](const ChangeRow& a, const ChangeRow& b) {
     if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
     return a.refused.empty() && a.seconds < b.seconds;
@@ -176,6 +133,20 @@ std::string fastest_policy(const ReadScenario& read, std::size_t threads) {
 }
 
 }  // namespace
+
+void predict_change(const ReadScenario& read, ChangeRow& row) {
+  try {
+    const Scenario scenario = read(row.settings);
+    const Calibration calibration =
+        read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
+    const PolicyRow predicted = time_policy(resolve(scenario), *find_policy(row.policy), calibration);
+    row.seconds = predicted.seconds;
+    row.refused = predicted.refused;
+    if (row.refused.empty() && !predicted.proven) row.refused = "the plan could not be proven";
+  } catch (const InputError& error) {
+    row.refused = fmt::format("{}: {}", error.where().key, error.message());
+  }
+}
 
 Explanation explain(const ReadScenario& read, const std::string& policy, std::size_t threads) {
   const Scenario scenario = read({});

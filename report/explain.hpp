@@ -7,6 +7,7 @@
 // Invariant: every figure is a simulation's. A change is what `--set` (or --policy) says, so
 // `isthmus simulate` with the same arguments predicts the same time.
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -35,12 +36,16 @@ struct ResourceUse {
   double busy_seconds = 0;
 };
 
+/// What a change concerns. A fault takes something away.
+enum class ChangeKind : std::uint8_t { setting, fabric, fault, placement, layout, policy };
+
 struct ChangeRow {
   std::string what;                // in words
   std::vector<Override> settings;  // beside those given
   std::string policy;
   std::string refused;  // the reason, where there is no prediction
   double seconds = 0;
+  ChangeKind kind = ChangeKind::setting;
 };
 
 struct Explanation {
@@ -65,6 +70,11 @@ Explanation explain(const ReadScenario& read, const std::string& policy, std::si
 /// The single changes that are tried on a scenario; `fabric` is its own.
 std::vector<ChangeRow> single_changes(const Scenario& scenario, const Fabric& fabric,
                                       const std::string& policy);
+
+/// Other layouts of the generation side: engines of half and of twice the GPUs.
+std::vector<ChangeRow> layout_changes(const Scenario& scenario, const std::string& policy);
+/// Plan, proof and time of a change; or why there is none.
+void predict_change(const ReadScenario& read, ChangeRow& row);
 
 std::string explanation_document(const Explanation& explanation, bool json);
 

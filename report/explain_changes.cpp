@@ -25,44 +25,52 @@ class Changes {
     if (scenario_.model) placements();
     for (const Policy& other : policies()) {
       if (other.name == policy_) continue;
-      add(fmt::format("policy {}", other.name), {});
+      add(ChangeKind::policy, fmt::format("policy {}", other.name), {});
       list_.back().policy = other.name;
     }
     return std::move(list_);
   }
 
  private:
-  void add(std::string what, std::vector<Override> settings) {
-    list_.push_back({std::move(what), std::move(settings), policy_, "", 0});
+  void add(ChangeKind kind, std::string what, std::vector<Override> settings) {
+    list_.push_back({std::move(what), std::move(settings), policy_, "", 0, kind});
   }
 
   void settings() {
     const RefitSpec& refit = scenario_.refit;
-    add("one more stream", {{"refit.streams", fmt::format("{}", refit.streams + 1)}});
-    add("one more packet in flight", {{"refit.buffers", fmt::format("{}", refit.buffers + 1)}});
+    const auto setting = [&](const char* what, std::string key, std::string value) {
+      add(ChangeKind::setting, what, {{std::move(key), std::move(value)}});
+    };
+    setting("one more stream", "refit.streams", fmt::format("{}", refit.streams + 1));
+    if (scenario_.train && scenario_.train->pp > refit.streams + 1)
+      setting("a stream for every stage", "refit.streams", fmt::format("{}", scenario_.train->pp));
+    setting("one more packet in flight", "refit.buffers", fmt::format("{}", refit.buffers + 1));
     if (scenario_.model && refit.bulk.kind != BulkRule::Kind::all)
-      add("all tensors by reshard", {{"refit.bulk", "all"}});
+      setting("all tensors by reshard", "refit.bulk", "all");
   }
 
   void fabric() {
     const FabricSpec& spec = scenario_.fabric;
     const std::optional<LinkId> nic = fabric_.nic_out(GpuId{0}), nvlink = fabric_.nvlink_out(GpuId{0});
     if (nic) {
-      add("a second NIC for every GPU (twice the rate)",
+      add(ChangeKind::fabric, "a second NIC for every GPU (twice the rate)",
           fabric_change("nic_bandwidth", &FabricSpec::nic_bandwidth, *nic));
       FabricEdit edit;
       edit.gpus = {0};
       FabricSpec changed = spec;
       changed.edits.push_back(edit);
-      add("rail 0 down (its GPUs use their neighbours' NICs)",
+      add(ChangeKind::fault, "rail 0 down (its GPUs use their neighbours' NICs)",
           spec.edits.empty() ? std::vector<Override>{{"fabric.edits", "[{remove: nic, gpus: 0}]"}}
                              : std::vector<Override>{{"fabric", fabric_yaml(changed)}});
     }
     if (nvlink) {
-      add("NVLink twice as fast", fabric_change("nvlink_bandwidth", &FabricSpec::nvlink_bandwidth, *nvlink));
+      add(ChangeKind::fabric, "NVLink twice as fast",
+          fabric_change("nvlink_bandwidth", &FabricSpec::nvlink_bandwidth, *nvlink));
     }
     if (!spec.routing.pxn && spec.parts.empty())
-      add("PXN: leave on the destination's rail", {{"fabric.pxn", "true"}});
+      add(ChangeKind::fabric, "PXN: leave on the destination's rail", {{"fabric.pxn", "true"}});
+    if (spec.gpus_per_rack && spec.parts.empty())
+      add(ChangeKind::placement, "all 72 GPUs of each rack in use", {{"fabric.gpus_per_rack", "72"}});
   }
 
   /// Twice a link's nominal rate; of joined parts in each of them.
@@ -90,7 +98,7 @@ class Changes {
       std::vector<GpuId> places = rank_places(moved, fabric_);
       if (std::find(known.begin(), known.end(), places) != known.end()) continue;
       known.push_back(std::move(places));
-      add(fmt::format("hosts {}", to_string(kind)),
+      add(ChangeKind::placement, fmt::format("hosts {}", to_string(kind)),
           {{"ranks", fmt::format("{{train: {}, generate: {}}}", side_text(*moved.train_ranks),
                                  side_text(*moved.generate_ranks))}});
     }
@@ -119,6 +127,24 @@ class Changes {
 std::vector<ChangeRow> single_changes(const Scenario& scenario, const Fabric& fabric,
                                       const std::string& policy) {
   return Changes(scenario, fabric, policy).run();
+}
+
+std::vector<ChangeRow> layout_changes(const Scenario& scenario, const std::string& policy) {
+  std::vector<ChangeRow> changes;
+  if (!scenario.generate) return changes;
+  const GenerateSpec& generate = *scenario.generate;
+  const auto add = [&](int tp) {
+    const int engines = generate.gpus / (tp * generate.pp);
+    changes.push_back({fmt::format("generation TP{}, DP{}", tp, engines),
+                       {{"generate.tp", fmt::format("{}", tp)}, {"generate.dp", fmt::format("{}", engines)}},
+                       policy,
+                       "",
+                       0,
+                       ChangeKind::layout});
+  };
+  if (generate.tp % 2 == 0) add(generate.tp / 2);
+  if (generate.gpus % (2 * generate.tp * generate.pp) == 0) add(2 * generate.tp);
+  return changes;
 }
 
 }  // namespace isthmus::report

@@ -98,60 +98,24 @@ void judge_ids(const std::vector<Scenario>& scenarios) {
   }
 }
 
-/// The calibration with all constants of these kinds as under wire-only.
-Calibration without(const Calibration& calibration, const std::vector<Provenance>& kinds) {
-  const Calibration wire = wire_only();
-  Calibration result = calibration;
-  for (const ConstantField& field : calibration_fields()) {
-    const Provenance kind = (calibration.*field.member).provenance;
-    if (std::count(kinds.begin(), kinds.end(), kind) > 0) result.*field.member = wire.*field.member;
-  }
-  return result;
-}
+/// Counted and blind rows have an interval.
+bool wants_interval(const ScoreRow& row) { return row.published.counted || row.published.blind(); }
 
-std::vector<Provenance> removal_order() {
-  return {Provenance::fitted, Provenance::judgement, Provenance::nccl_source, Provenance::metal};
-}
-
-std::vector<Calibration> stages_of(const Calibration& calibration) {
-  std::vector<Calibration> stages;
-  std::vector<Provenance> removed;
-  for (const Provenance kind : removal_order()) {
-    removed.push_back(kind);
-    stages.push_back(without(calibration, removed));
-  }
-  return stages;
-}
-
-Shares shares_of(const PolicyRow& row) {
-  Shares shares;
-  if (row.seconds <= 0 || row.stages.size() < removal_order().size()) return shares;
-  const std::vector<double>& left = row.stages;
-  shares.fitted = (row.seconds - left[0]) / row.seconds;
-  shares.judgement = (left[0] - left[1]) / row.seconds;
-  shares.source = (left[1] - left[2]) / row.seconds;
-  shares.metal = (left[2] - left[3]) / row.seconds;
-  shares.datasheet = left[3] / row.seconds;
-  return shares;
-}
-
-std::optional<PredictedInterval> interval_of_row(const ScoreRow& row) {
-  const std::vector<double>& all = row.prediction.stages;
-  const std::size_t shares = removal_order().size();
-  if (!row.published.counted || row.published.blind() || all.size() <= shares) return std::nullopt;
-  return interval_of(row.prediction.seconds, {all.begin() + static_cast<std::ptrdiff_t>(shares), all.end()});
-}
-
-/// What counted and other published rows are simulated under beside the calibration itself.
+/// What rows are simulated under beside the calibration itself: for shares, then for the interval.
 std::vector<Calibration> further_calibrations(const std::vector<ScoreRow>& rows,
                                               const Calibration& calibration) {
-  std::vector<Calibration> further = stages_of(calibration);
-  const bool counted = std::any_of(rows.begin(), rows.end(), [](const ScoreRow& row) {
-    return row.published.counted && !row.published.blind();
-  });
-  if (!counted) return further;
+  std::vector<Calibration> further = share_calibrations(calibration);
+  if (std::none_of(rows.begin(), rows.end(), wants_interval)) return further;
   for (Calibration& end : interval_calibrations(calibration)) further.push_back(std::move(end));
   return further;
+}
+
+void judge_stages(ScoreRow& row, std::size_t shares) {
+  const std::vector<double>& all = row.prediction.stages;
+  row.shares = shares_of(row.prediction.seconds, all);
+  if (!wants_interval(row) || all.size() <= shares) return;
+  const auto ends = all.begin() + static_cast<std::ptrdiff_t>(shares);
+  row.interval = interval_of(row.prediction.seconds, {ends, all.end()});
 }
 
 /// All rows of one scenario; each policy runs once.
@@ -161,24 +125,27 @@ std::vector<ScoreRow> predict(const Scenario& scenario) {
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   const Refit refit = resolve(scenario);
   const LowerBound bound = lower_bound(refit);
-  const std::vector<Calibration> stages = further_calibrations(rows, calibration);
+  const std::vector<Calibration> further = further_calibrations(rows, calibration);
+  const std::size_t shares = share_calibrations(calibration).size();
   std::map<std::string, PolicyRow> done;
-  const auto run = [&](const std::string& name, bool with_stages) {
+  const auto of = [&](const std::string& name, const auto& run) {
     const auto found = done.find(name);
-    if (found != done.end()) return found->second;
-    const auto& chosen = with_stages ? stages : std::vector<Calibration>{};
-    return done.emplace(name, run_policy(refit, *find_policy(name), calibration, bound, chosen))
-        .first->second;
+    return found != done.end() ? found->second : done.emplace(name, run(*find_policy(name))).first->second;
   };
   for (ScoreRow& row : rows) {
     row.bound_seconds = seconds(bound.time);
     if (row.published.policy == no_policy) continue;
-    row.prediction = run(row.published.policy, !row.published.blind());
-    row.shares = shares_of(row.prediction);
-    row.interval = interval_of_row(row);
+    row.prediction = of(row.published.policy, [&](const Policy& policy) {
+      return run_policy(refit, policy, calibration, bound, further);
+    });
+    judge_stages(row, shares);
   }
-  for (ScoreRow& row : rows)
-    for (const std::string& name : row.published.alternatives) row.alternatives.push_back(run(name, false));
+  for (ScoreRow& row : rows) {
+    for (const std::string& name : row.published.alternatives) {
+      row.alternatives.push_back(
+          of(name, [&](const Policy& policy) { return time_policy(refit, policy, calibration); }));
+    }
+  }
   return rows;
 }
 

@@ -2,8 +2,6 @@
 // Every published refit of a folder of scenarios, predicted: what others report, what the model says of the
 // policy that the row ran, and how far apart they are (docs/scoreboard.md has the rule and the JSON keys).
 // error: relative, signed, to the nearer end of the published range, 0 inside; midpoint_error: to its middle.
-// Shares: what of the predicted time goes away as constants are switched off, by provenance, in the order
-// fitted, judgement, nccl-source, metal; what is left rests on datasheets. They add up to 1.
 // Invariant: equal files give equal scoreboards, whatever the number of threads.
 
 #include <filesystem>
@@ -13,14 +11,12 @@
 
 #include "model/published.hpp"
 #include "report/comparison.hpp"
+#include "report/explain.hpp"
 #include "report/measured.hpp"
 #include "report/prediction_interval.hpp"
+#include "report/shares.hpp"
 
 namespace isthmus::report {
-
-struct Shares {
-  double metal = 0, source = 0, datasheet = 0, fitted = 0, judgement = 0;
-};
 
 struct ScoreRow {
   Published published;
@@ -29,8 +25,9 @@ struct ScoreRow {
   double bound_seconds = 0;
   PolicyRow prediction;  // of the row's policy; refused where the row has none
   Shares shares;
-  std::optional<PredictedInterval> interval;  // report/prediction_interval.hpp; of counted rows
+  std::optional<PredictedInterval> interval;  // of counted and blind rows
   std::vector<PolicyRow> alternatives;        // of the other policies that the source leaves open
+  std::vector<ChangeRow> what_ifs;            // fastest first, refused ones last; where asked for
 
   std::optional<double> error() const;
   std::optional<double> midpoint_error() const;
@@ -52,6 +49,12 @@ std::optional<double> nearest_error(double seconds, const Published& row);
 Scoreboard read_scoreboard(const std::filesystem::path& folder);
 /// The same with predictions. `threads` refits are predicted at a time.
 Scoreboard predict_scoreboard(const std::filesystem::path& folder, unsigned threads = 2);
+
+/// Fills the rows' what_ifs (report/scoreboard_what_ifs.cpp): minutes for the project's scenarios.
+void predict_what_ifs(Scoreboard& scoreboard, const std::filesystem::path& folder, unsigned threads = 2);
+bool has_what_ifs(const Scoreboard& scoreboard);
+/// The change that gains most; nullptr where none gains a per cent.
+const ChangeRow* most_helpful(const ScoreRow& row);
 
 /// Over the rows that are counted and predicted.
 struct ScoreSummary {

@@ -49,6 +49,11 @@ std::string shares(const ScoreRow& row) {
                      100 * row.shares.judgement);
 }
 
+std::string interval_text(const ScoreRow& row) {
+  if (!row.interval) return "-";
+  return fmt::format("{} to {}", time_text(row.interval->low), time_text(row.interval->high));
+}
+
 std::string score_line(const ScoreRow& row) {
   const PolicyRow& prediction = row.prediction;
   const std::string head =
@@ -58,11 +63,8 @@ std::string score_line(const ScoreRow& row) {
     return fmt::format("{} - | - | - | - | - | - | - | - | - | - | {} |\n", head,
                        cell(prediction.refused.empty() ? "not proven" : prediction.refused));
   }
-  const std::string interval =
-      row.interval ? fmt::format("{} to {}", time_text(row.interval->low), time_text(row.interval->high))
-                   : "-";
   return fmt::format("{} {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {}; others: {} |\n", head,
-                     time_text(prediction.seconds), interval, percent(row.error()),
+                     time_text(prediction.seconds), interval_text(row), percent(row.error()),
                      percent(row.midpoint_error()), time_text(prediction.bulk_seconds),
                      time_text(prediction.misc_seconds), time_text(prediction.other_seconds),
                      software(prediction), time_text(row.bound_seconds), shares(row),
@@ -82,15 +84,23 @@ std::string summary_line(std::string_view rows, const ScoreSummary& summary) {
 }
 
 /// How much faster the reshard is than the conventional refit, reported and predicted.
-std::string ratio_line(const Scoreboard& scoreboard, std::string_view id, std::string_view model) {
-  const ScoreRow* slow = scoreboard.find(fmt::format("{}-conventional", id));
-  const ScoreRow* fast = scoreboard.find(fmt::format("{}-reshard", id));
+std::string ratio_line(const Scoreboard& scoreboard, const char* slow_id, const char* fast_id,
+                       std::string_view model) {
+  const ScoreRow* slow = scoreboard.find(slow_id);
+  const ScoreRow* fast = scoreboard.find(fast_id);
   if (slow == nullptr || fast == nullptr || !slow->prediction.predicted() || !fast->prediction.predicted())
     return "";
   const double reported = slow->published.seconds_low / fast->published.seconds_low;
   const double predicted = slow->prediction.seconds / fast->prediction.seconds;
-  return fmt::format("| {}: {} | {:.2f} | {:.2f} | {} |\n", id, model, reported, predicted,
+  return fmt::format("| {} / {}: {} | {:.2f} | {:.2f} | {} |\n", slow_id, fast_id, model, reported, predicted,
                      percent(predicted / reported - 1));
+}
+
+std::string ratio_lines(const Scoreboard& scoreboard) {
+  return ratio_line(scoreboard, "B1-conventional", "B1-reshard", "Qwen3-235B") +
+         ratio_line(scoreboard, "B2-conventional", "B2-reshard", "DeepSeek-V3") +
+         ratio_line(scoreboard, "C1-after", "B1-reshard", "Qwen3-235B") +
+         ratio_line(scoreboard, "C2-after", "B2-reshard", "DeepSeek-V3");
 }
 
 /// Rows with something to say about their miss, the largest first.
@@ -108,6 +118,72 @@ std::string diagnoses(const Scoreboard& scoreboard) {
                         percent(row->error()), row->published.diagnosis);
   }
   return text;
+}
+
+std::string change_text(const ScoreRow& row, const ChangeRow& change) {
+  return fmt::format("{} {} ({})", cell(change.what), time_text(change.seconds),
+                     percent(change.seconds / row.prediction.seconds - 1));
+}
+
+/// The predicted changes that `chosen` keeps, in order; those that change less than half a per cent by name.
+template <class Chosen>
+std::string changes_text(const ScoreRow& row, Chosen chosen) {
+  constexpr double least = 0.005;
+  std::string text, idle;
+  for (const ChangeRow& change : row.what_ifs) {
+    if (!change.refused.empty() || !chosen(change)) continue;
+    const double ratio = change.seconds / row.prediction.seconds;
+    if (std::abs(ratio - 1) < least) {
+      idle += (idle.empty() ? "" : ", ") + cell(change.what);
+    } else {
+      text += (text.empty() ? "" : "; ") + change_text(row, change);
+    }
+  }
+  if (!idle.empty()) text += (text.empty() ? "no change: " : "; no change: ") + idle;
+  return text.empty() ? "-" : text;
+}
+
+/// Empty where no changes were tried, as in a scoreboard without them.
+std::string help_section(const Scoreboard& scoreboard, bool blind) {
+  std::string text =
+      "\n## What would help most\n\nEach change alone, planned, proven and simulated; those that a policy "
+      "refuses are left out.\n\n| id | policy | predicted | helps most | others |\n"
+      "| --- | --- | --- | --- | --- |\n";
+  bool any = false;
+  for (const ScoreRow& row : scoreboard.rows) {
+    if (row.published.blind() != blind || row.what_ifs.empty()) continue;
+    any = true;
+    const ChangeRow* best = most_helpful(row);
+    const auto other = [&](const ChangeRow& change) {
+      return &change != best && change.kind != ChangeKind::layout &&
+             !(blind && change.kind == ChangeKind::placement);
+    };
+    text +=
+        fmt::format("| {} | `{}` | {} | {} | {} |\n", row.published.id, row.published.policy,
+                    time_text(row.prediction.seconds),
+                    best == nullptr ? "nothing, by 1 %" : change_text(row, *best), changes_text(row, other));
+  }
+  return any ? text : "";
+}
+
+/// Of blind rows: what another placement or generation layout would make of the time.
+std::string assumption_section(const Scoreboard& scoreboard) {
+  std::string text =
+      "\n## What the assumptions are worth\n\nPlacement, and the layout of the generation side, other than "
+      "assumed. A layout stands here where the policy serves it, whether or not the model fits.\n\n"
+      "| id | predicted | other placements | other layouts |\n| --- | --- | --- | --- |\n";
+  bool any = false;
+  const auto is = [](ChangeKind kind) {
+    return [kind](const ChangeRow& change) { return change.kind == kind; };
+  };
+  for (const ScoreRow& row : scoreboard.rows) {
+    if (!row.published.blind() || row.what_ifs.empty()) continue;
+    any = true;
+    text +=
+        fmt::format("| {} | {} | {} | {} |\n", row.published.id, time_text(row.prediction.seconds),
+                    changes_text(row, is(ChangeKind::placement)), changes_text(row, is(ChangeKind::layout)));
+  }
+  return any ? text : "";
 }
 
 std::string score_table(const Scoreboard& scoreboard, bool counted) {
@@ -146,9 +222,10 @@ std::string accuracy_document(const Scoreboard& scoreboard) {
   text += summary_line("counted, served no fit", summarise(scoreboard, false));
   text += "\nErrors are those to the nearer end of the published range.\n\n";
   text += "| conventional / reshard | published | predicted | off |\n| --- | --- | --- | --- |\n";
-  text += ratio_line(scoreboard, "B1", "Qwen3-235B") + ratio_line(scoreboard, "B2", "DeepSeek-V3");
+  text += ratio_lines(scoreboard);
   text += "\n## Counted rows\n\n" + score_table(scoreboard, true);
   text += "\n## What the largest misses come from\n\n" + diagnoses(scoreboard);
+  text += help_section(scoreboard, false);
   text += "\n## Rows that are not counted\n\n" + score_table(scoreboard, false);
   for (const MeasuredBoard& board : scoreboard.measured) text += "\n" + measured_section(board);
   return text + "\n" + accuracy_rows(scoreboard);
@@ -164,22 +241,26 @@ std::string blind_document(const Scoreboard& scoreboard) {
       "These stand here before any comparison; the history of this file says since when. With a number "
       "published, a row moves to [accuracy.md](accuracy.md) with the prediction that stood here.\n\n";
   text +=
-      "| id | policy | predicted | bulk | misc | other | software | bound | what binds; other plausible "
-      "policies |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+      "| id | policy | predicted | interval | bulk | misc | other | software | bound | metal / source / "
+      "datasheet / fitted / judgement, % | what binds; other plausible policies |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const ScoreRow& row : scoreboard.rows) {
     if (!row.published.blind()) continue;
     const PolicyRow& prediction = row.prediction;
     if (!prediction.predicted()) {
-      text += fmt::format("| {} | `{}` | - | - | - | - | - | - | {} |\n", row.published.id, prediction.policy,
+      text += fmt::format("| {} | `{}` | - | - | - | - | - | - | - | - | {} |\n", row.published.id,
+                          prediction.policy,
                           cell(prediction.refused.empty() ? "not proven" : prediction.refused));
       continue;
     }
-    text += fmt::format("| {} | `{}` | {} | {} | {} | {} | {} | {} | {}; others: {} |\n", row.published.id,
-                        prediction.policy, time_text(prediction.seconds), time_text(prediction.bulk_seconds),
-                        time_text(prediction.misc_seconds), time_text(prediction.other_seconds),
-                        software(prediction), time_text(row.bound_seconds), cell(prediction.binding_resource),
-                        others(row));
+    text +=
+        fmt::format("| {} | `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {}; others: {} |\n",
+                    row.published.id, prediction.policy, time_text(prediction.seconds), interval_text(row),
+                    time_text(prediction.bulk_seconds), time_text(prediction.misc_seconds),
+                    time_text(prediction.other_seconds), software(prediction), time_text(row.bound_seconds),
+                    shares(row), cell(prediction.binding_resource), others(row));
   }
+  text += assumption_section(scoreboard) + help_section(scoreboard, true);
   return text + "\n" + blind_rows(scoreboard);
 }
 

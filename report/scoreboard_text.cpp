@@ -22,6 +22,13 @@ std::string use_text(const Published& row) {
   return fmt::format("{}{}", use, row.used_for_fit ? ", fit" : "");
 }
 
+std::string help_text(const ScoreRow& row) {
+  const ChangeRow* help = most_helpful(row);
+  if (help == nullptr) return "-";
+  return fmt::format("{}: {} ({})", help->what, time_text(help->seconds),
+                     percent(help->seconds / row.prediction.seconds - 1));
+}
+
 std::vector<std::string> cells(const ScoreRow& row) {
   const PolicyRow& prediction = row.prediction;
   std::vector<std::string> line{row.published.id, prediction.policy, published_text(row.published)};
@@ -50,7 +57,7 @@ std::string summary_text(const char* rows, const ScoreSummary& summary) {
 
 Json number(std::optional<double> value) { return value ? Json(*value) : Json(); }
 
-Json shares_of(const ScoreRow& row) {
+Json shares_json(const ScoreRow& row) {
   if (row.prediction.stages.empty()) return {};
   return {{"metal", row.shares.metal},
           {"source", row.shares.source},
@@ -61,9 +68,15 @@ Json shares_of(const ScoreRow& row) {
 
 Json parts_of(const ScoreRow& row) {
   const PolicyRow& prediction = row.prediction;
-  return {{"bulk_seconds", prediction.bulk_seconds},   {"misc_seconds", prediction.misc_seconds},
-          {"other_seconds", prediction.other_seconds}, {"software_seconds", prediction.software_seconds},
-          {"lower_bound_seconds", row.bound_seconds},  {"binding_resource", prediction.binding_resource}};
+  return {{"bulk_seconds", prediction.bulk_seconds},
+          {"misc_seconds", prediction.misc_seconds},
+          {"other_seconds", prediction.other_seconds},
+          {"software_seconds", prediction.software_seconds},
+          {"lower_bound_seconds", row.bound_seconds},
+          {"binding_resource", prediction.binding_resource},
+          {"network_bytes", prediction.network_bytes.value},
+          {"nvlink_bytes", prediction.nvlink_bytes.value},
+          {"peak_staging_bytes", prediction.peak_staging_bytes.value}};
 }
 
 Json alternatives_of(const ScoreRow& row) {
@@ -79,6 +92,24 @@ Json alternatives_of(const ScoreRow& row) {
          {"error", number(other.predicted() ? nearest_error(other.seconds, row.published) : std::nullopt)}});
   }
   return alternatives;
+}
+
+Json what_ifs_of(const ScoreRow& row) {
+  if (row.what_ifs.empty()) return {};
+  Json list = Json::array();
+  for (const ChangeRow& change : row.what_ifs) {
+    Json settings = Json::array();
+    for (const auto& [key, value] : change.settings) settings.push_back(fmt::format("{}={}", key, value));
+    Json each{{"what", change.what}, {"policy", change.policy}, {"set", std::move(settings)}};
+    if (change.refused.empty()) {
+      each["predicted_seconds"] = change.seconds;
+      each["gain_seconds"] = row.prediction.seconds - change.seconds;
+    } else {
+      each["refused"] = change.refused;
+    }
+    list.push_back(std::move(each));
+  }
+  return list;
 }
 
 Json json_of(const ScoreRow& row) {
@@ -98,9 +129,10 @@ Json json_of(const ScoreRow& row) {
                 {"counted", published.counted},
                 {"used_for_fit", published.used_for_fit}};
   if (predicted) document.update(parts_of(row));
-  document["shares"] = shares_of(row);
+  document["shares"] = shares_json(row);
   if (!row.prediction.refused.empty()) document["refused"] = row.prediction.refused;
   document["alternatives"] = alternatives_of(row);
+  document["what_ifs"] = what_ifs_of(row);
   document["source"] = published.source;
   document["remark"] = published.remark;
   document["diagnosis"] = published.diagnosis;
@@ -114,6 +146,11 @@ std::string to_table(const Scoreboard& scoreboard) {
                                               "bulk", "misc", "other", "software", "bound", "use",
                                               "what binds"}};
   for (const ScoreRow& row : scoreboard.rows) rows.push_back(cells(row));
+  if (has_what_ifs(scoreboard)) {
+    rows.front().push_back("what would help most");
+    for (std::size_t i = 0; i < scoreboard.rows.size(); ++i)
+      rows[i + 1].push_back(help_text(scoreboard.rows[i]));
+  }
   return columns_text(rows) + "\n" + summary_text("counted rows", summarise(scoreboard, true)) +
          summary_text("counted rows that served no fit", summarise(scoreboard, false));
 }

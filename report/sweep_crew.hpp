@@ -4,6 +4,7 @@
 // A crew of processes on several machines would take the same jobs by the same numbers.
 
 #include <cstddef>
+#include <functional>
 
 #include "report/sweep.hpp"
 
@@ -18,6 +19,9 @@ class ThreadCrew : public SweepCrew {
  private:
   std::size_t threads_;
 };
+
+/// `work` for each number below `count`, on so many threads, the smaller numbers first.
+void run_jobs(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work);
 
 /// One per core of this machine.
 std::size_t all_cores();

@@ -37,6 +37,14 @@ TEST_F(ScoreboardCommand, json_is_the_only_thing_on_standard_output) {
   EXPECT_EQ(result.errors, "");
 }
 
+TEST_F(ScoreboardCommand, says_what_would_help_where_it_is_asked) {
+  const ProgramResult result = run("scoreboard --what-if " + mine());
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("what would help most"));
+  EXPECT_THAT(result.output, HasSubstr("policy balanced: "));
+  EXPECT_THAT(run("scoreboard " + mine()).output, testing::Not(HasSubstr("what would help most")));
+}
+
 TEST_F(ScoreboardCommand, writes_its_documents_where_it_is_told) {
   const std::string there = folder_.path().string();
   const ProgramResult result = run("scoreboard --markdown -o '" + there + "' " + mine());

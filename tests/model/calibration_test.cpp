@@ -94,7 +94,7 @@ TEST_F(Calibrations, of_a_scenario_named_without_a_folder_are_sought_from_the_wo
 }
 
 TEST_F(Calibrations, every_interval_of_the_shipped_files_holds_its_value) {
-  for (const char* name : {"wire-only", "h100-ib400"}) {
+  for (const char* name : {"wire-only", "h100-ib400", "gb200-nvl72"}) {
     const Calibration calibration = read_calibration(name, project_folder() / "scenarios");
     for (const ConstantField& field : calibration_fields()) {
       const Constant& constant = calibration.*field.member;
@@ -106,12 +106,26 @@ TEST_F(Calibrations, every_interval_of_the_shipped_files_holds_its_value) {
 }
 
 TEST_F(Calibrations, have_no_more_than_eight_fitted_constants) {
-  for (const char* name : {"wire-only", "h100-ib400"}) {
+  for (const char* name : {"wire-only", "h100-ib400", "gb200-nvl72"}) {
     const Calibration calibration = read_calibration(name, project_folder() / "scenarios");
     int fitted = 0;
     for (const ConstantField& field : calibration_fields())
       if ((calibration.*field.member).provenance == Provenance::fitted) ++fitted;
     EXPECT_LE(fitted, 8) << name;
+  }
+}
+
+TEST_F(Calibrations, of_gb200_carries_the_fitted_constants_of_h100_over_with_wider_intervals) {
+  const Calibration h100 = read_calibration("h100-ib400", project_folder() / "scenarios");
+  const Calibration gb200 = read_calibration("gb200-nvl72", project_folder() / "scenarios");
+  for (const ConstantField& field : calibration_fields()) {
+    const Constant &before = h100.*field.member, &after = gb200.*field.member;
+    EXPECT_NE(after.provenance, Provenance::metal) << field.key << ": nothing was measured there";
+    if (before.provenance != Provenance::fitted) continue;
+    EXPECT_EQ(after.provenance, Provenance::fitted) << field.key;
+    EXPECT_EQ(after.value, before.value) << field.key;
+    EXPECT_LE(after.low, before.low) << field.key;
+    EXPECT_GT(after.high, before.high) << field.key;
   }
 }
 

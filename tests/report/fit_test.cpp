@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -57,6 +59,28 @@ TEST_F(FitFolder, leaves_out_rows_that_the_wire_alone_makes_slower) {
   EXPECT_FALSE(fit.rows.at(2).used);
   EXPECT_TRUE(fit.rows.at(2).reachable);
   EXPECT_THAT(to_markdown(fit), ::testing::HasSubstr("no: the wire alone is slower"));
+}
+
+/// The figures of the line of docs/fit.md that begins so.
+std::vector<int> medians(const std::string& begin) {
+  std::ifstream stream(project_folder() / "docs/fit.md");
+  std::vector<int> figures;
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.starts_with(begin)) continue;
+    std::istringstream cells(line.substr(begin.size()));
+    for (std::string cell; std::getline(cells, cell, '|');) {
+      if (cell.find_first_of("0123456789") != std::string::npos) figures.push_back(std::stoi(cell));
+    }
+  }
+  return figures;
+}
+
+TEST(FitDocument, has_isthmus_beat_the_baseline_in_sample_and_left_out) {
+  for (const char* rows : {"rows of the fit", "rows that served no fit", "all"}) {
+    const std::vector<int> figures = medians(fmt::format("| **median, {}** |", rows));
+    ASSERT_EQ(figures.size(), 6U) << rows;
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_LT(figures[i], figures[i + 3]) << rows << ", column " << i;
+  }
 }
 
 }  // namespace
