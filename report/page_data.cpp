@@ -41,7 +41,8 @@ class PageWriter {
   Json timeline() const {
     const KeptOperations view = keep_operations(operations_, run_.timeline, limits_.events);
     std::map<StepKind, std::size_t> kinds;
-    Json events = Json::array(), names = Json::array();
+    Json events = Json::array(), names = Json::array(), gpus = Json::array();
+    for (const GpuId gpu : refit_.gpu_of_rank) gpus.push_back(gpu.value);
     for (const std::uint32_t i : view.kept) {
       const auto found = kinds.try_emplace(operations_.list[i].kind, kinds.size());
       if (found.second) names.push_back(to_string(operations_.list[i].kind));
@@ -51,6 +52,7 @@ class PageWriter {
             {"dropped_operations", operations_.list.size() - view.kept.size()},
             {"dropped_bytes", view.dropped_bytes.value},
             {"critical_operations", view.path.size()},
+            {"gpu_of_rank", std::move(gpus)},
             {"kinds", std::move(names)},
             {"events", std::move(events)},
             {"step_seconds", seconds() / static_cast<double>(limits_.steps)},

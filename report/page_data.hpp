@@ -17,7 +17,7 @@
 namespace isthmus::report {
 
 struct PageLimits {
-  std::size_t events = 12'000;  // operations of the timeline
+  std::size_t events = 20'000;  // operations of the timeline
   std::size_t steps = 100;      // of each load
   std::size_t rows = 256;       // of the heat map, and domains of the timeline
   std::size_t links = 40;       // listed by name

@@ -12,8 +12,11 @@ function key(parts) {
     make("span", {}, make("i", {style: "background:" + style}), name)));
 }
 
-const timeAxis = (scale, width) =>
-  d3.axisBottom(scale).ticks(Math.max(3, Math.floor(width / 110))).tickFormat(s => +s.toPrecision(6) + " s");
+/// The label at 0 would stand half outside.
+const timeAxis = (scale, width) => group => {
+  group.call(d3.axisBottom(scale).ticks(Math.max(3, Math.floor(width / 110))).tickFormat(s => +s.toPrecision(6) + " s"));
+  group.select(".tick text").attr("text-anchor", "start");
+};
 
 function policiesChart(rows) {
   const bound = page.lower_bound_seconds;
@@ -25,9 +28,14 @@ function policiesChart(rows) {
     const x = d3.scaleLinear().domain([0, Math.max(most, bound) || 1]).range([0, width - 84]);
     const step = 42, height = rows.length * step + 34;
     const top = svg(element, width, height, label);
+    const bars = top.append("g");
+    top.append("line").attr("x1", x(bound) + 1).attr("x2", x(bound) + 1).attr("y1", 2).attr("y2", height - 24)
+      .attr("stroke", colour("bound")).attr("stroke-width", 2).attr("stroke-dasharray", "5 3");
+    const names = top.append("g");
     rows.forEach((row, i) => {
-      const line = top.append("g").attr("transform", `translate(1,${i * step + 14})`);
-      line.append("text").text(row.policy);
+      const place = `translate(1,${i * step + 14})`, line = bars.append("g").attr("transform", place);
+      const words = names.append("g").attr("transform", place);
+      words.append("text").text(row.policy);
       let from = 0;
       for (const name of ["bulk", "misc", "other"]) {
         const length = row[name + "_seconds"];
@@ -41,10 +49,8 @@ function policiesChart(rows) {
         line.append("path").attr("d", `M${low},4V22M${high},4V22M${low},22H${high}`).attr("stroke", colour("ink"))
           .attr("stroke-width", 1.5).attr("fill", "none");
       }
-      line.append("text").attr("x", x(end) + 5).attr("y", 18).text(format.time(row.seconds));
+      words.append("text").attr("x", x(end) + 5).attr("y", 18).text(format.time(row.seconds));
     });
-    top.append("line").attr("x1", x(bound) + 1).attr("x2", x(bound) + 1).attr("y1", 2).attr("y2", height - 24)
-      .attr("stroke", colour("bound")).attr("stroke-width", 2).attr("stroke-dasharray", "5 3");
     top.append("g").attr("class", "axis").attr("transform", `translate(1,${height - 24})`).call(timeAxis(x, width));
   });
 }

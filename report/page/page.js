@@ -57,23 +57,26 @@ function terms() {
 
 function timeline() {
   const made = report.timeline;
-  const kept = made.events.length, text = made.dropped_operations === 0 ? ["all ", figure("/report/timeline/operations", "count"), " operations"]
+  const kept = made.events.length, text = made.dropped_operations === 0 ? ["all ", figure("/report/timeline/operations", "count")]
     : [`${format.count(kept)} of `, figure("/report/timeline/operations", "count"),
-       " operations: those of the critical path (", figure("/report/timeline/critical_operations", "count"), ") first, then the longest; ",
-       figure("/report/timeline/dropped_operations", "count"), " shorter ones, of ", figure("/report/timeline/dropped_bytes", "size"), ", are left out"];
-  section("timeline", "Timeline", note(`Of ${report.policy}. Loads: ${made.domains[0] ? made.domains[0].network_out ? made.domains[0].network_out.length : 100 : 0} steps of `,
+       ", those of the critical path (", figure("/report/timeline/critical_operations", "count"), ") first, then the longest; ",
+       figure("/report/timeline/dropped_operations", "count"), " shorter ones, of ", figure("/report/timeline/dropped_bytes", "size"), ", are left out (--trace FILE has more)"];
+  section("timeline", "Timeline", note(`Of ${report.policy}. Loads: ${Math.round(report.seconds / (made.step_seconds || 1))} steps of `,
       figure("/report/timeline/step_seconds", "time"), ". Operations: ", ...text, "."),
-    note("Keys, with the chart in focus: + and − zoom, ← and → move, ↑ and ↓ choose a row, 0 resets. Mouse: drag; wheel with Ctrl, or in focus."),
+    note("Keys, with the chart in focus: + and − zoom, ← and → move, ↑ and ↓ choose a row, 0 resets. Mouse: drag; wheel with Ctrl, or in focus. Of a domain: what each GPU starts (collectives stand with their root), what leaves it, what arrives."),
     ...timelineView(made, report.seconds));
 }
 
 function traffic() {
   const made = report.traffic, single = made.unit === "rank";
+  const order = d3.range(made.cells.length).sort((a, b) => made.cells[b][2] - made.cells[a][2] || a - b).slice(0, 12);
+  const largest = table("Largest cells", [{name: "from"}, {name: "to", short: true}, {name: "bytes"}],
+    order.map(i => [made.names[made.cells[i][0]], made.names[made.cells[i][1]], figure(`/report/traffic/cells/${i}/2`, "size")]));
   section("traffic", "Traffic between ranks", note(figure("/report/traffic/bytes", "size"), " arrive at other ranks, from ",
       figure("/report/traffic/ranks", "count"), " ranks. ", single ? "A row and a column for each rank." :
       `Too many to show one by one: a row and a column for each ${made.unit === "host" ? "host" : "group of " + made.unit}; traffic within it is on the diagonal.`,
       " A broadcast counts once for each receiver. Largest cell: ", figure("/report/traffic/largest_bytes", "size"), "."),
-    ...heatView(made));
+    make("div", {class: "beside"}, make("div", {}, ...heatView(made)), largest));
 }
 
 function fabric() {
@@ -111,18 +114,19 @@ function changes() {
     table("Single changes, fastest first", [{name: "change"}, {name: "gain or loss"}, {name: "time"}, {name: "with", words: true}], explanation.changes.map(row)),
     changesChart(explanation.changes),
     table("What the constants of the calibration cost, each alone", [{name: "constant"}, {name: "time without"}],
-      explanation.constants.map((each, i) => [each.constant, figure(`/constants/${i}/seconds_without`, "time", "explanation")])));
+      explanation.constants.map((each, i) => [each.constant.replace(/_/g, " "), figure(`/constants/${i}/seconds_without`, "time", "explanation")])));
 }
 
 function assumptions() {
   const settings = Object.entries(report.settings).map(([name, value]) =>
-    [name.replace(/_/g, " "), figure("/report/settings/" + name, typeof value === "number" ? (name.endsWith("bytes") ? "size" : "count") : "words")]);
+    [name.replace(/_/g, " ").replace("gpus", "GPUs"), figure("/report/settings/" + name, typeof value === "number" ? (name.endsWith("bytes") ? "size" : "count") : "words")]);
   section("assumptions", "What this rests on", figures(settings),
     ...(report.assumed.length > 0 ? [make("h3", {}, "Assumed where the file says nothing"), make("ul", {}, ...report.assumed.map(text => make("li", {}, text)))] : []),
     table(`Calibration ${report.calibration}: every constant, its interval and where it is from`,
-      [{name: "constant"}, {name: "value"}, {name: "low"}, {name: "high"}, {name: "unit", short: true}, {name: "provenance", short: true}, {name: "source", words: true}],
-      report.constants.map((each, i) => [each.constant, ...["value", "low", "high"].map(field => figure(`/report/constants/${i}/${field}`, "constant")),
-                                         each.unit, each.provenance, each.source])),
+      [{name: "constant"}, {name: "value"}, {name: "low"}, {name: "high"}, {name: "provenance", short: true}, {name: "source", words: true}],
+      report.constants.map((each, i) => [each.constant.replace(/_/g, " "),
+        ...["value", "low", "high"].map(field => figure(`/report/constants/${i}/${field}`, {"s": "time", "B/s": "rate"}[each.unit] || "ratio")),
+        each.provenance, each.source])),
     note("Not in the time: set-up of communicators, congestion control and packet loss, switches that multicast, packing where a plan has no steps for it."));
 }
 

@@ -18,7 +18,8 @@ const format = {
   share(x) { return (100 * x).toFixed(1) + " %"; },
   count(n) { return String(n).replace(/\B(?=(\d{3})+$)/g, " "); },
   change(s) { return (s > 0 ? "+" : "") + format.time(s); },
-  constant(x) { return x === null ? "unlimited" : String(Number(x.toPrecision(6))); },
+  ratio(x) { return String(Number(x.toPrecision(6))); },
+  rate(x) { return x === null ? "unlimited" : (x * 1e-9).toFixed(2) + " GB/s"; },
   words(text) { return String(text); }
 };
 
@@ -43,7 +44,7 @@ function figure(path, kind, of) {
 /// `columns`: [{name, words}]; each row an array of strings or elements, the first its heading.
 function table(caption, columns, rows, best) {
   const head = make("tr", {}, ...columns.map(column =>
-    make("th", {scope: "col", class: column.words ? "words" : column.short ? "short" : ""}, column.name)));
+    make("th", {scope: "col", class: column.words ? "words" : column.short || column === columns[0] ? "short" : ""}, column.name)));
   const body = rows.map((row, r) => make("tr", r === best ? {class: "best"} : {}, ...row.map((cell, c) =>
     make(c === 0 ? "th" : "td",
          {...(c === 0 ? {scope: "row"} : {}), class: columns[c].words ? "words" : columns[c].short || c === 0 ? "short" : ""},
@@ -80,9 +81,13 @@ function heat(share) {
   return dark.matches ? d3.interpolateInferno(0.2 + 0.75 * t) : d3.interpolateYlOrRd(0.12 + 0.88 * t);
 }
 
+/// What the colours of `heat` mean.
 function ramp(low, high) {
-  const stops = d3.range(0, 1.01, 0.1).map(t => heat(t || 0.001)).join(",");
-  return make("p", {class: "key"}, make("span", {}, low, make("i", {class: "ramp", style: `background:linear-gradient(to right,${stops});width:8rem`}), high));
+  const bar = make("i", {class: "ramp"});
+  const paint = () => { bar.style.background = `linear-gradient(to right,${d3.range(0, 1.01, 0.1).map(t => heat(t || 0.001)).join(",")})`; };
+  paint();
+  dark.addEventListener("change", paint);
+  return make("p", {class: "key"}, make("span", {}, low, bar, high));
 }
 
 /// A chart: draw(element, width) runs when it has a width, and again when that or the colour scheme changes.

@@ -29,11 +29,10 @@ function zooming(view, redraw) {
   });
   d3.select(view).call(zoom).style("touch-action", "pan-y");
   view.dataset.zoom = 1;
-  state.size = (width, height) => zoom.extent([[0, 0], [width, height]]).translateExtent([[0, 0], [width, height]]);
+  state.size = (first, last) => zoom.extent([first, last]).translateExtent([first, last]);
   state.by = factor => d3.select(view).call(zoom.scaleBy, factor);
   state.move = (x, y) => d3.select(view).call(zoom.translateBy, x / state.transform.k, y / state.transform.k);
   state.reset = () => d3.select(view).call(zoom.transform, d3.zoomIdentity);
-  state.to = (x, k) => d3.select(view).call(zoom.transform, d3.zoomIdentity.translate(-x * k, 0).scale(k));
   const button = (text, name, act) => {
     const made = make("button", {type: "button", "aria-label": name, title: name}, text);
     made.addEventListener("click", act);
@@ -90,6 +89,8 @@ function rowsOf(timeline, events, domain) {
     if (own.length > 0) rows.push(bars(`GPU ${gpu}`, own, "ready"));
     if (network.length > 0) rows.push(bars(`GPU ${gpu}: NIC`, network, "flow"));
     if (nvlink.length > 0) rows.push(bars(`GPU ${gpu}: NVLink`, nvlink, "flow"));
+    const arriving = events.filter(each => each.target >= 0 && (each.flags & flag.gpu) && timeline.gpu_of_rank[each.target] === gpu);
+    if (arriving.length > 0) rows.push(bars(`into GPU ${gpu}`, arriving, "flow"));
   }
   return rows;
 }
@@ -113,7 +114,7 @@ function timelineView(timeline, seconds) {
   let rows = [], row = -1, width = 0, gutter = 130;
   const fills = timeline.kinds.map((kind, i) => d3.schemeTableau10[i % 10]);
   const state = zooming(view, () => draw());
-  const scale = () => state.transform.rescaleX(d3.scaleLinear().domain([0, end]).range([0, width - gutter]));
+  const scale = () => state.transform.rescaleX(d3.scaleLinear().domain([0, end]).range([gutter, width]));
   const heightOf = each => each.load ? 14 : Math.max(18, 6 * each.deep + 4);
   const shown = () => Math.min(view.clientHeight || 420, 420);
 
@@ -124,7 +125,7 @@ function timelineView(timeline, seconds) {
       each.load.forEach((load, s) => {
         if (load === 0 || (s + 1) * step < from || s * step > to) return;
         context.fillStyle = heat(load / 1000);
-        context.fillRect(gutter + x(s * step), top + 1, Math.max(1, x((s + 1) * step) - x(s * step)), height - 2);
+        context.fillRect(x(s * step), top + 1, Math.max(1, x((s + 1) * step) - x(s * step)), height - 2);
       });
       return;
     }
@@ -132,7 +133,7 @@ function timelineView(timeline, seconds) {
     for (const event of each.events) {
       if (event.end < from || event.begin > to) continue;
       context.fillStyle = fills[event.kind];
-      const left = gutter + x(event.begin), length = Math.max(0.7, x(event.end) - x(event.begin));
+      const left = x(event.begin), length = Math.max(0.7, x(event.end) - x(event.begin));
       context.fillRect(left, top + 2 + event.place * part, length, Math.max(1.5, part - 1));
       if (event.flags & flag.critical && each !== rows[0] && length > 3) {
         context.strokeStyle = colour("bound");
@@ -142,7 +143,9 @@ function timelineView(timeline, seconds) {
   }
 
   function draw() {
+    width = view.clientWidth;  // without the scroll bar, if there is one
     if (width <= 0) return;
+    state.size([gutter, 0], [width, 420]);
     const height = shown(), context = canvasOf(view, width, height), x = scale();
     context.clearRect(0, 0, width, height);
     context.save();
@@ -162,14 +165,14 @@ function timelineView(timeline, seconds) {
       const top = each.top - view.scrollTop;
       if (top < height && top + heightOf(each) > 0) context.fillText(gutter < 100 && each.short ? each.short : each.name, 3, top + heightOf(each) / 2, gutter - 6);
     });
-    const seconds = d3.scaleLinear().domain(x.domain().map(t => t * 1e-9)).range([0, width - gutter - 8]);
-    svg(axis, width, 24, "Time axis").append("g").attr("class", "axis").attr("transform", `translate(${gutter},2)`).call(
+    const seconds = d3.scaleLinear().domain(x.domain().map(t => t * 1e-9)).range([gutter, width]);
+    svg(axis, width, 24, "Time axis").style("width", width + "px").append("g").attr("class", "axis").attr("transform", "translate(1,2)").call(
       d3.axisBottom(seconds).ticks(Math.max(2, Math.floor((width - gutter) / 130))).tickFormat(s => {
         const span = seconds.domain()[1] - seconds.domain()[0];
         return span > 1e-2 ? +s.toFixed(4) + " s" : +(s * 1e3).toFixed(4) + " ms";
       }));
-    view.dataset.from = x.domain()[0];
-    view.dataset.to = x.domain()[1];
+    [view.dataset.from, view.dataset.to] = x.domain();
+    view.dataset.gutter = gutter;
   }
 
   function tell(r, time) {
@@ -209,7 +212,7 @@ function timelineView(timeline, seconds) {
   view.addEventListener("pointermove", event => {
     const box = view.getBoundingClientRect(), y = event.clientY - box.top + view.scrollTop;
     const r = rows.findIndex(each => y >= each.top && y < each.top + heightOf(each));
-    if (event.clientX - box.left > gutter) tell(r, scale().invert(event.clientX - box.left - gutter));
+    if (event.clientX - box.left > gutter) tell(r, scale().invert(event.clientX - box.left));
   });
   keysOf(view, {"+": () => state.by(2), "=": () => state.by(2), "-": () => state.by(0.5), "0": state.reset, Home: state.reset,
     ArrowLeft: () => state.move(60, 0), ArrowRight: () => state.move(-60, 0),
@@ -219,9 +222,7 @@ function timelineView(timeline, seconds) {
     ...timeline.domains.map((each, d) => make("option", {value: d}, `domain ${each.domain}: ${each.gpus.length} GPUs, operations`)));
   choice.addEventListener("change", () => show(choice.value === "" ? null : timeline.domains[Number(choice.value)]));
   const whole = chart((element, available) => {
-    width = available - 2;
-    gutter = width < 560 ? 92 : 170;
-    state.size(width - gutter, 420);
+    gutter = available < 560 ? 92 : 170;
     draw();
   });
   whole.append(view, axis);
@@ -272,10 +273,10 @@ function heatView(traffic) {
   const whole = chart((element, available) => {
     side = Math.min(available - 2, 620);
     view.style.width = side + 2 + "px";
-    state.size(side, side);
+    state.size([0, 0], [side, side]);
     draw();
   });
   whole.append(view);
-  return [make("div", {class: "tools"}, ...state.buttons), make("p", {class: "note"}, "From: rows, first at the top. To: columns, first at the left."),
+  return [make("div", {class: "tools"}, ...state.buttons), make("p", {class: "note"}, "From: rows, first at the top. To: columns, first at the left. Keys: arrows choose a cell, + and − zoom, 0 resets."),
           whole, readout, ramp(format.size(least), format.size(traffic.largest_bytes) + " (logarithmic)")];
 }
