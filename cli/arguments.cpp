@@ -30,6 +30,11 @@ CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
   add_trace(*command, options);
   command->add_flag("--links", options.links,
                     "With --json: what links carry and which ranks are at work, over time (docs/json.md)");
+  add_report(*command, options.report);
+  command
+      ->add_option("--plot", options.plot,
+                   "Write the policies against the lower bound as SVG, for papers (docs/report.md)")
+      ->type_name("FILE.svg");
   return command;
 }
 

@@ -19,6 +19,9 @@
 #include "report/comparison.hpp"
 #include "report/documents.hpp"
 #include "report/inventory.hpp"
+#include "report/page.hpp"
+#include "report/page_data.hpp"
+#include "report/plot.hpp"
 #include "report/text.hpp"
 #include "report/trace.hpp"
 #include "report/traffic.hpp"
@@ -42,14 +45,17 @@ int apply_gate(const report::Comparison& comparison, double max_seconds) {
 }
 
 int simulate_traffic(const Scenario& scenario, const SimulateOptions& options) {
-  constexpr std::string_view allowed = "none of --policy, --max-seconds, --trace, --links with traffic";
+  constexpr std::string_view allowed =
+      "none of --policy, --max-seconds, --trace, --links, --report, --plot with traffic";
   if (!options.policies.empty())
     throw InputError({"--policy", 0, ""}, "policies beside plain traffic, which has no plan", allowed);
   if (options.max_seconds)
     throw InputError({"--max-seconds", 0, ""}, "a gate for policies beside plain traffic", allowed);
-  if (options.trace || options.links)
-    throw InputError({options.trace ? "--trace" : "--links", 0, ""},
-                     "beside plain traffic, which has no plan", allowed);
+  for (const auto& [given, name] :
+       {std::pair{options.trace.has_value(), "--trace"}, std::pair{options.links, "--links"},
+        std::pair{options.report.has_value(), "--report"}, std::pair{options.plot.has_value(), "--plot"}}) {
+    if (given) throw InputError({name, 0, ""}, "beside plain traffic, which has no plan", allowed);
+  }
   const report::TrafficComparison comparison = report::compare_traffic(scenario);
   print(options.json ? report::to_json(comparison) : report::to_text(comparison));
   return 0;
@@ -91,6 +97,11 @@ void tell_dropped(const std::string& file, const report::TraceSummary& summary) 
   }
 }
 
+void require_file(const char* option, const std::optional<std::string>& file) {
+  if (file && (*file == "-" || file->empty()))
+    throw InputError({option, 0, ""}, fmt::format("'{}'", *file), "the name of a file");
+}
+
 std::vector<std::string> chosen_policies(const std::vector<std::string>& names) {
   std::vector<std::string> chosen;
   std::string known;
@@ -110,7 +121,10 @@ std::vector<std::string> chosen_policies(const std::vector<std::string>& names) 
 
 int simulate(const SimulateOptions& options) {
   const std::vector<std::string> names = chosen_policies(options.policies);
-  const Scenario scenario = read_any(options.scenario, options.overrides, options.model);
+  require_file("--report", options.report);
+  require_file("--plot", options.plot);
+  const AssumedScenario read = read_with_assumptions(options.scenario, options.overrides, options.model);
+  const Scenario& scenario = read.scenario;
   if (scenario.traffic) return simulate_traffic(scenario, options);
   if (options.links && !options.json)
     throw InputError({"--links", 0, ""}, "without --json", "--links --json: series are no table");
@@ -119,7 +133,20 @@ int simulate(const SimulateOptions& options) {
   const Refit refit = resolve(scenario);
   const report::Comparison comparison = report::compare(refit, scenario.published, calibration, names,
                                                         options.links ? report::default_link_steps : 0);
-  print(options.json ? to_json(comparison) : to_table(comparison));
+  std::string json = options.json || options.report ? to_json(comparison) : "";
+  if (options.report) {
+    if (const report::PolicyRow* best = comparison.fastest()) {
+      json = report::with_page_data(
+          json, report::page_data(refit, *find_policy(best->policy), calibration, read.assumptions));
+      write_output(*options.report,
+                   page_document({scenario.name, to_table(comparison), json, ""}, report::page_assets()));
+    } else {
+      fmt::print(stderr, "isthmus: no policy could be predicted; --report {} is not written\n",
+                 printable(*options.report));
+    }
+  }
+  if (options.plot) write_output(*options.plot, report::plot(comparison));
+  print(options.json ? json : to_table(comparison));
   if (options.trace) trace(refit, comparison, calibration, options);
   for (const report::PolicyRow& row : comparison.policies) {
     if (row.refused.empty() && !row.proven) return 1;

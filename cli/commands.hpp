@@ -25,6 +25,8 @@ struct SimulateOptions {
   std::optional<std::string> trace;    // file to write: the fastest policy's timeline
   std::size_t trace_limit = 100'000;   // operations in it
   bool links = false;                  // series of links and ranks, in the JSON
+  std::optional<std::string> report;   // file to write: the page of docs/report.md
+  std::optional<std::string> plot;     // file to write: the comparison as SVG
   bool json = false;
 };
 int simulate(const SimulateOptions& options);
@@ -33,6 +35,9 @@ std::vector<std::string> chosen_policies(const std::vector<std::string>& names);
 
 /// Says on standard error how much a trace leaves out, if anything.
 void tell_dropped(const std::string& file, const report::TraceSummary& summary);
+
+/// A file for --report or --plot: "-" is refused, the table goes there.
+void require_file(const char* option, const std::optional<std::string>& file);
 
 struct FailOptions {
   std::string scenario;
@@ -143,6 +148,7 @@ struct ExplainOptions {
   std::vector<std::string> overrides;
   std::optional<std::string> policy;   // unset: the fastest
   std::optional<std::size_t> threads;  // unset: all cores
+  std::optional<std::string> report;   // file to write: the page of docs/report.md, with the changes
   bool json = false;
 };
 int explain(const ExplainOptions& options);
@@ -182,6 +188,7 @@ struct ScoreboardOptions {
   std::optional<std::string> output;    // folder of the documents; unset: docs/ beside that folder
   std::optional<std::string> measured;  // only this file of measured replays
   std::string calibration;              // for those; empty: the project's
+  std::optional<std::string> plot;      // file to write: predicted against published, as SVG
   bool json = false, markdown = false;
   bool what_if = false;  // what would help each row; the documents have it always
 };

@@ -25,6 +25,14 @@ void add_policy(CLI::App& command, std::vector<std::string>& chosen) {
       ->take_all();
 }
 
+void add_report(CLI::App& command, std::optional<std::string>& file) {
+  command
+      .add_option(
+          "--report", file,
+          "Write an HTML page with tables and charts (docs/report.md); --json then prints its numbers")
+      ->type_name("FILE.html");
+}
+
 CLI::App* add_fail(CLI::App& app, FailOptions& options) {
   CLI::App* command =
       app.add_subcommand("fail",
@@ -160,6 +168,10 @@ CLI::App* add_explain(CLI::App& app, ExplainOptions& options) {
   command->add_option("--threads", options.threads, "Threads; default: all cores")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
+  command
+      ->add_option("--report", options.report,
+                   "Write simulate's HTML page of the policy, with the single changes (docs/report.md)")
+      ->type_name("FILE.html");
   return command;
 }
 
@@ -220,6 +232,11 @@ CLI::App* add_scoreboard(CLI::App& app, ScoreboardOptions& options) {
                    "Under which measured replays are predicted; default h200-nvlink")
       ->type_name("NAME|FILE")
       ->needs(measured);
+  command
+      ->add_option("--plot", options.plot,
+                   "Write predicted against published as SVG, for papers (docs/report.md)")
+      ->type_name("FILE.svg")
+      ->excludes(measured);
   return command;
 }
 

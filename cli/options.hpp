@@ -4,6 +4,7 @@
 // commands.hpp.
 // Invariant: an option means the same wherever it stands.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,9 @@ void add_trace(CLI::App& command, Options& options) {
       ->check(CLI::Range(1, 100'000'000))
       ->type_name("N");
 }
+
+/// --report.
+void add_report(CLI::App& command, std::optional<std::string>& file);
 
 CLI::App* add_fail(CLI::App& app, FailOptions& options);
 CLI::App* add_replay(CLI::App& app, ReplayOptions& options);

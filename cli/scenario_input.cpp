@@ -23,15 +23,20 @@ std::vector<Override> parse_overrides(const std::vector<std::string>& settings) 
   return overrides;
 }
 
-Scenario read_any(const std::string& file, const std::vector<std::string>& overrides,
-                  const std::optional<std::string>& model) {
+AssumedScenario read_with_assumptions(const std::string& file, const std::vector<std::string>& overrides,
+                                      const std::optional<std::string>& model) {
   Input input = read_input(file, parse_overrides(overrides), model);
   if (input.kind == InputKind::nemo_rl_recipe)
     raise_all(isthmus::validate(input, RuleSet::nemo_rl).violations);
   if (input.kind == InputKind::m2n_config) raise_all(isthmus::validate(input).violations);
   require_scenario(input);
   for (const std::string& line : input.assumptions) fmt::print(stderr, "isthmus: assumed: {}\n", line);
-  return std::move(input.scenario);
+  return {std::move(input.scenario), std::move(input.assumptions)};
+}
+
+Scenario read_any(const std::string& file, const std::vector<std::string>& overrides,
+                  const std::optional<std::string>& model) {
+  return read_with_assumptions(file, overrides, model).scenario;
 }
 
 }  // namespace isthmus::cli

@@ -9,6 +9,7 @@
 #include "cli/output.hpp"
 #include "model/text.hpp"
 #include "report/measured.hpp"
+#include "report/plot.hpp"
 
 namespace isthmus::cli {
 namespace {
@@ -34,6 +35,7 @@ int write_documents(const report::Scoreboard& scoreboard, const std::filesystem:
 }  // namespace
 
 int scoreboard(const ScoreboardOptions& options) {
+  require_file("--plot", options.plot);
   if (options.measured) {
     const std::string_view name =
         options.calibration.empty() ? report::measured_calibration : options.calibration;
@@ -46,6 +48,7 @@ int scoreboard(const ScoreboardOptions& options) {
       options.output ? std::filesystem::path(*options.output) : (folder / "..").lexically_normal() / "docs";
   report::Scoreboard scoreboard = report::predict_scoreboard(folder);
   if (options.what_if || options.markdown) report::predict_what_ifs(scoreboard, folder);
+  if (options.plot) write_output(*options.plot, report::plot(scoreboard));
   if (options.markdown) return write_documents(scoreboard, documents);
   print(options.json ? to_json(scoreboard) : to_table(scoreboard));
   return 0;

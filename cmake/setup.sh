@@ -3,16 +3,21 @@
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
-# package=what proves that it is there: a command, a header, or an option that clang++ then links with. The names are those of Debian 12 and Ubuntu 24.04.
+# package=what proves that it is there: a command, a header, another file below /usr (share/..., lib/...), or an option that clang++ then links with. The names are those of Debian 12 and Ubuntu 24.04.
 build_packages=(g++=c++ cmake=cmake ninja-build=ninja libboost-graph-dev=boost/graph/adjacency_list.hpp
   libyaml-cpp-dev=yaml-cpp/yaml.h nlohmann-json3-dev=nlohmann/json.hpp libfmt-dev=fmt/format.h
   libcli11-dev=CLI/CLI.hpp libpugixml-dev=pugixml.hpp
   libsqlite3-dev=sqlite3.h coinor-libclp-dev=coin/ClpSimplex.hpp)
+# What the page of simulate --report is drawn with; the program can do without.
+report_packages=(node-d3=share/nodejs/d3/dist/d3.min.js)
 test_packages=(libgtest-dev=gtest/gtest.h libgmock-dev=gmock/gmock.h librapidcheck-dev=rapidcheck.h
   libbenchmark-dev=benchmark/benchmark.h libopenmpi-dev=mpicxx openmpi-bin=mpirun iproute2=tc)
 # clang-format by its version, because another version may format the same text in another way.
 lint_packages=(clang=clang++ libclang-rt-dev=-fsanitize=address,undefined clang-tidy=clang-tidy
   clang-format-14=clang-format-14)
+# A browser that looks at the page (tests/browser/run).
+browser_packages=(chromium=chromium chromium-driver=chromedriver
+  python3-selenium=lib/python3/dist-packages/selenium/__init__.py)
 
 # A prefix with what the distribution lacks comes before the system in every search.
 if [ -n "${ISTHMUS_DEPS:-}" ]; then
@@ -25,14 +30,15 @@ if [ -n "${ISTHMUS_DEPS:-}" ]; then
 fi
 
 present() {
-  local prefix
+  local prefix below=include/
   if [[ $1 == -* ]]; then
     echo 'int main() {}' | clang++ "$1" -x c++ - -o "$root/build/present.out" 2>/dev/null
     return
   fi
-  if [[ $1 != *.h* ]]; then command -v "$1" >/dev/null; return; fi
+  if [[ $1 == share/* || $1 == lib/* ]]; then below=
+  elif [[ $1 != *.h* ]]; then command -v "$1" >/dev/null; return; fi
   for prefix in ${ISTHMUS_DEPS:+"$ISTHMUS_DEPS"} /usr/local /usr; do
-    if [ -e "$prefix/include/$1" ]; then return 0; fi
+    if [ -e "$prefix/$below$1" ]; then return 0; fi
   done
   return 1
 }
@@ -77,9 +83,12 @@ ensure() {
   if [ ${#missing[@]} = 0 ] || install "${missing[@]}"; then return 0; fi
   say "packages are missing: ${missing[*]}
   Install them:   apt-get install ${missing[*]}
-  or name a folder that holds what they provide (bin/, include/, lib/) in the environment variable ISTHMUS_DEPS."
+  or name a folder that holds what they provide (bin/, include/, lib/, share/) in the environment variable ISTHMUS_DEPS."
   return 1
 }
+
+# ensure_build: what building needs, and what --report needs if it can be had.
+ensure_build() { ensure "${build_packages[@]}" "${report_packages[@]}" "$@" || ensure "${build_packages[@]}" "$@"; }
 
 # configure PRESET [CMAKE ARGUMENT...]
 configure() {

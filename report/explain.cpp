@@ -9,14 +9,13 @@
 #include "model/refit.hpp"
 #include "model/traffic_rules.hpp"
 #include "planner/check.hpp"
-#include "planner/operations.hpp"
 #include "report/sweep_crew.hpp"
 #include "sim/simulation.hpp"
 
 namespace isthmus::report {
 namespace {
 
-constexpr std::size_t most_segments = 8, most_resources = 6;
+constexpr std::size_t most_resources = 6;
 
 std::string_view kind_text(const Operation& operation) {
   switch (operation.kind) {
@@ -70,13 +69,13 @@ std::vector<PathSegment> path_of(const Refit& refit, const Operations& operation
 }
 
 /// The longest few, in the order of time.
-std::vector<PathSegment> longest(std::vector<PathSegment> path) {
-  if (path.size() <= most_segments) return path;
+std::vector<PathSegment> longest(std::vector<PathSegment> path, std::size_t most) {
+  if (path.size() <= most) return path;
   std::vector<Duration> lengths;
   for (const PathSegment& each : path) lengths.push_back(each.end - each.begin);
-  std::nth_element(lengths.begin(), lengths.begin() + most_segments - 1, lengths.end(),
+  std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(most - 1), lengths.end(),
                    [](Duration a, Duration b) { return a > b; });
-  const Duration least = lengths[most_segments - 1];
+  const Duration least = lengths[most - 1];
   std::erase_if(path, [&](const PathSegment& each) { return each.end - each.begin < least; });
   return path;
 }
@@ -148,6 +147,11 @@ void predict_change(const ReadScenario& read, ChangeRow& row) {
   }
 }
 
+std::vector<PathSegment> critical_segments(const Refit& refit, const Operations& operations,
+                                           const Timeline& timeline, std::size_t most) {
+  return longest(path_of(refit, operations, timeline), most);
+}
+
 Explanation explain(const ReadScenario& read, const std::string& policy, std::size_t threads) {
   const Scenario scenario = read({});
   const Calibration calibration =
@@ -173,7 +177,7 @@ Explanation explain(const ReadScenario& read, const std::string& policy, std::si
   sim::Prediction prediction = simulator.run(calibration, sim::Detail::terms);
   result.seconds = seconds(prediction.time);
   result.binding_resource = prediction.binding_resource;
-  result.path = longest(path_of(refit, operations, prediction.timeline));
+  result.path = critical_segments(refit, operations, prediction.timeline);
   result.constants = constant_costs(simulator, calibration, result.seconds);
   result.wire_only_seconds = seconds(simulator.run(wire_only()).time);
   result.resources = busiest(refit, calibration, prediction);

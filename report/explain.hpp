@@ -14,6 +14,8 @@
 
 #include "model/calibration.hpp"
 #include "model/scenario.hpp"
+#include "planner/operations.hpp"
+#include "planner/timeline.hpp"
 #include "report/comparison.hpp"
 
 namespace isthmus::report {
@@ -66,6 +68,10 @@ using ReadScenario = std::function<Scenario(const std::vector<Override>& setting
 /// `policy` must be known; empty: the fastest. Raises InputError for what is no refit, and (key --policy)
 /// for a policy that refuses it.
 Explanation explain(const ReadScenario& read, const std::string& policy, std::size_t threads);
+
+/// The critical path, neighbours of one kind together: the longest of `most` > 0 lengths, in the order of time.
+std::vector<PathSegment> critical_segments(const Refit& refit, const Operations& operations,
+                                           const Timeline& timeline, std::size_t most = 8);
 
 /// The single changes that are tried on a scenario; `fabric` is its own.
 std::vector<ChangeRow> single_changes(const Scenario& scenario, const Fabric& fabric,

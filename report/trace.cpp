@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <queue>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "report/timeline_view.hpp"
 #include "sim/activity.hpp"
 #include "sim/simulation.hpp"
 
@@ -69,8 +69,11 @@ struct TraceLane {
 
 class TraceWriter {
  public:
-  TraceWriter(const TracedRun& run, std::size_t limit, const TraceSink& write) : run_(run), stream_(write) {
-    choose(limit);
+  TraceWriter(const TracedRun& run, std::size_t limit, const TraceSink& write)
+      : run_(run), stream_(write), view_(keep_operations(run.operations, run.timeline, limit)) {
+    summary_.operations = view_.kept.size();
+    summary_.dropped_operations = run.timeline.spans.size() - view_.kept.size();
+    summary_.dropped_bytes = view_.dropped_bytes;
   }
 
   TraceSummary write() {
@@ -97,33 +100,6 @@ class TraceWriter {
     return run_.flow_begins.empty() ? run_.timeline.spans[index].ready : run_.flow_begins[index];
   }
 
-  /// The critical path first, then the longest, then the first.
-  void choose(std::size_t limit) {
-    const std::vector<Span>& spans = run_.timeline.spans;
-    path_ = run_.timeline.critical_path();
-    std::vector<char> critical(spans.size(), 0);
-    for (const std::uint32_t i : path_) critical[i] = 1;
-    std::vector<std::uint32_t> order(spans.size());
-    std::iota(order.begin(), order.end(), 0U);
-    const std::size_t kept = std::min(limit, order.size());
-    const auto before = [&](std::uint32_t a, std::uint32_t b) {
-      if (critical[a] != critical[b]) return critical[a] > critical[b];
-      const Duration first = spans[a].end - spans[a].ready, second = spans[b].end - spans[b].ready;
-      return first != second ? first > second : a < b;
-    };
-    if (kept < order.size()) {
-      std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), before);
-    }
-    for (std::size_t i = kept; i < order.size(); ++i) summary_.dropped_bytes += operation(order[i]).bytes;
-    summary_.operations = kept;
-    summary_.dropped_operations = order.size() - kept;
-    order.resize(kept);
-    std::sort(order.begin(), order.end());
-    chosen_ = std::move(order);
-    is_chosen_.assign(spans.size(), 0);
-    for (const std::uint32_t i : chosen_) is_chosen_[i] = 1;
-  }
-
   void name_process(std::uint64_t process, const std::string& name) {
     stream_.add(fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}}}})",
                             process, Json(name).dump()));
@@ -145,23 +121,13 @@ class TraceWriter {
     name_process(load_process, "load of links");
   }
 
-  std::string event_name(const Operation& what) const {
-    const std::string_view kind = to_string(what.kind);
-    if (run_.operations.collective(what)) {
-      return fmt::format("{} of {} from rank {}", kind, run_.operations.members[what.members].size(),
-                         what.source.value);
-    }
-    if (is_local(what.kind)) return fmt::format("{} on rank {}", kind, what.source.value);
-    return fmt::format("{} {} to {}", kind, what.source.value, what.target.value);
-  }
-
   void write_span(std::uint64_t process, std::uint64_t row, const LaneEvent& event,
                   std::string_view category) {
     const Operation& what = operation(event.operation);
     stream_.add(fmt::format(
         R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"operation":{},)"
         R"("lane":{},"group":{},"bytes":{},"bulk_bytes":{},"tensors":{}}}}})",
-        category, event_name(what), process, row, microseconds(event.begin.value),
+        category, operation_name(run_.operations, what), process, row, microseconds(event.begin.value),
         microseconds((event.end - event.begin).value), event.operation,
         Json(run_.operations.lanes[what.lane.index()].name).dump(), what.group, what.bytes.value,
         what.bulk_bytes.value, what.parts));
@@ -169,9 +135,9 @@ class TraceWriter {
 
   void add_path() {
     name_row(path_process, 1, "critical path");
-    for (const std::uint32_t i : path_) {
+    for (const std::uint32_t i : view_.path) {
       const Span& span = run_.timeline.spans[i];
-      if (is_chosen_[i] != 0) write_span(path_process, 1, {i, span.ready, span.end}, "path");
+      if (view_.is_kept[i] != 0) write_span(path_process, 1, {i, span.ready, span.end}, "path");
     }
   }
 
@@ -205,7 +171,7 @@ class TraceWriter {
 
   void sort_into_lanes() {
     const Fabric& fabric = run_.refit.fabric;
-    for (const std::uint32_t i : chosen_) {
+    for (const std::uint32_t i : view_.kept) {
       const Operation& what = operation(i);
       const Span& span = run_.timeline.spans[i];
       const GpuId gpu = run_.refit.gpu(what.source);
@@ -213,31 +179,13 @@ class TraceWriter {
       const std::string name = fmt::format("GPU {}", gpu.value);
       lane(domain, 2 * gpu.index(), name, false).events.push_back({i, span.ready, span.end});
       const LaneEvent flow{i, flow_begin(i), span.end};
-      if (leaves_domain(what)) {
+      if (leaves_domain(run_.refit, run_.operations, what)) {
         lane(domain, 2 * gpu.index() + 1, "NIC of " + name, true).events.push_back(flow);
-      } else if (leaves_gpu(what)) {
+      } else if (leaves_gpu(run_.refit, run_.operations, what)) {
         const std::uint64_t place = 2 * fabric.gpu_count();
         lane(domain, place, fmt::format("NVLink of domain {}", domain), true).events.push_back(flow);
       }
     }
-  }
-
-  /// Whether any rank of an operation is on a GPU for which `differs` holds.
-  template <class Differs>
-  bool reaches(const Operation& what, Differs&& differs) const {
-    if (!run_.operations.collective(what)) return differs(run_.refit.gpu(what.target));
-    const std::vector<Rank>& members = run_.operations.members[what.members];
-    return std::any_of(members.begin(), members.end(),
-                       [&](Rank rank) { return differs(run_.refit.gpu(rank)); });
-  }
-  bool leaves_gpu(const Operation& what) const {
-    const GpuId from = run_.refit.gpu(what.source);
-    return reaches(what, [&](GpuId gpu) { return gpu != from; });
-  }
-  bool leaves_domain(const Operation& what) const {
-    const Fabric& fabric = run_.refit.fabric;
-    const DomainId from = fabric.domain_of(run_.refit.gpu(what.source));
-    return reaches(what, [&](GpuId gpu) { return fabric.domain_of(gpu) != from; });
   }
 
   /// The first row that is free takes an event.
@@ -274,8 +222,7 @@ class TraceWriter {
   const TracedRun& run_;
   EventStream stream_;
   TraceSummary summary_;
-  std::vector<std::uint32_t> path_, chosen_;
-  std::vector<char> is_chosen_;
+  KeptOperations view_;
   std::map<LaneKey, TraceLane> lanes_;
   std::uint64_t last_process_ = 0, rows_ = 0;
 };
