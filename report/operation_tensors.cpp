@@ -1,6 +1,6 @@
 #include "report/operation_tensors.hpp"
 
-#include <algorithm>
+#include "report/timeline_view.hpp"
 
 namespace isthmus::report {
 
@@ -20,14 +20,7 @@ std::vector<std::vector<TensorId>> tensors_of(const Plan& plan, const Operations
 std::string_view carrier_of(const Refit& refit, const Operations& operations, std::uint32_t operation) {
   const Operation& what = operations.list[operation];
   if (is_local(what.kind)) return "memory";
-  const auto domain = [&](Rank rank) { return refit.fabric.domain_of(refit.gpu(rank)); };
-  const DomainId from = domain(what.source);
-  bool leaves = domain(what.target) != from;
-  if (operations.collective(what)) {
-    const std::vector<Rank>& members = operations.members[what.members];
-    leaves = std::any_of(members.begin(), members.end(), [&](Rank rank) { return domain(rank) != from; });
-  }
-  return leaves ? "network wire" : "NVLink wire";
+  return leaves_domain(refit, operations, what) ? "network wire" : "NVLink wire";
 }
 
 }  // namespace isthmus::report
