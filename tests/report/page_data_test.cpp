@@ -19,12 +19,15 @@ using Json = nlohmann::json;
 
 Calibration page_calibration() { return read_calibration("h100-ib400", project_folder() / "scenarios"); }
 
-Refit two_host_refit() {
-  Refit refit = test::make_refit(*test::refit_cases());
+/// Its ranks on every fifth GPU of two hosts.
+Refit on_two_hosts(const test::RefitCase& refit_case) {
+  Refit refit = test::make_refit(refit_case);
   refit.fabric = Fabric({"dgx-h100", 2, std::nullopt, std::nullopt});
   for (std::uint32_t r = 0; r < refit.ranks(); ++r) refit.gpu_of_rank[r] = GpuId{r * 5 % 16};
   return refit;
 }
+
+Refit two_host_refit() { return on_two_hosts(*test::refit_cases()); }
 
 struct PredictedPage {
   PredictedPage(const Refit& refit, const Policy& policy, const PageLimits& limits)
@@ -106,8 +109,7 @@ RC_GTEST_PROP(PageData, shows_each_link_as_busy_as_its_bytes_make_it, ()) {
 }
 
 TEST(PageData, says_what_it_rests_on) {
-  Refit refit = test::make_refit(test::sample_case(3));
-  refit.fabric = Fabric({"dgx-h100", 2, std::nullopt, std::nullopt});
+  const Refit refit = on_two_hosts(test::sample_case(3));
   const PredictedPage page(refit, *find_policy("p2p"), PageLimits{});
   EXPECT_EQ(page.document["assumed"], Json({"an assumption"}));
   const std::vector<ConstantField>& fields = calibration_fields();
@@ -122,15 +124,13 @@ TEST(PageData, says_what_it_rests_on) {
 }
 
 TEST(PageData, is_the_same_for_the_same_input) {
-  Refit refit = test::make_refit(test::sample_case(7));
-  refit.fabric = Fabric({"dgx-h100", 2, std::nullopt, std::nullopt});
+  const Refit refit = on_two_hosts(test::sample_case(7));
   const Policy& policy = *find_policy("p2p");
   EXPECT_EQ(PredictedPage(refit, policy, PageLimits{}).text, PredictedPage(refit, policy, PageLimits{}).text);
 }
 
 TEST(PageData, draws_hosts_where_gpus_are_too_many) {
-  Refit refit = test::make_refit(test::sample_case(3));
-  refit.fabric = Fabric({"dgx-h100", 2, std::nullopt, std::nullopt});
+  const Refit refit = on_two_hosts(test::sample_case(3));
   PageLimits limits;
   limits.gpus = 15;
   const PredictedPage page(refit, *find_policy("p2p"), limits);
