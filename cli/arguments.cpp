@@ -159,6 +159,8 @@ int run(int argc, char** argv) {
   const CLI::App* simulate_command = add_simulate(app, simulate_options);
   FailOptions fail_options;
   const CLI::App* fail_command = add_fail(app, fail_options);
+  MembershipOptions membership_options;
+  const CLI::App* membership_command = add_membership(app, membership_options);
   BoundOptions bound_options;
   CLI::App* bound_command = app.add_subcommand(
       "bound", "Lower bound on the time of any plan, what gives it, and its proof (docs/bound.md)");
@@ -200,6 +202,7 @@ int run(int argc, char** argv) {
   }
   if (simulate_command->parsed()) return simulate(simulate_options);
   if (fail_command->parsed()) return fail(fail_options);
+  if (membership_command->parsed()) return membership(membership_options);
   if (bound_command->parsed()) return bound(bound_options);
   if (verify_command->parsed()) return verify(verify_options);
   if (replay_command->parsed()) return replay(replay_options);

@@ -54,6 +54,7 @@ void add_trace(CLI::App& command, Options& options) {
 }
 
 CLI::App* add_fail(CLI::App& app, FailOptions& options);
+CLI::App* add_membership(CLI::App& app, MembershipOptions& options);
 CLI::App* add_replay(CLI::App& app, ReplayOptions& options);
 CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options);
 CLI::App* add_explain(CLI::App& app, ExplainOptions& options);
