@@ -121,9 +121,10 @@ class MembershipJudge {
     const auto per_host = static_cast<std::int64_t>(before_.fabric.gpus_on({0}));
     const int left = staying_gpus(before_, before_.train_ranks, before_.generate_ranks, change_.leave) +
                      gpus_of(before_.fabric, change_.join_generate);
+    const std::int64_t hosts = (unit + per_host - 1) / per_host;
     faults_.push_back({option(leave_key), fmt::format("{} GPUs left for generation", left),
-                       fmt::format("at least {} GPUs, which one replica takes: {} hosts", unit,
-                                   (unit + per_host - 1) / per_host),
+                       fmt::format("at least {} GPUs, which one replica takes: {} host{}", unit, hosts,
+                                   hosts == 1 ? "" : "s"),
                        ""});
   }
 
@@ -143,7 +144,9 @@ class MembershipJudge {
       const bool leaves = gpus < scenario_.train->gpus;
       faults_.push_back(
           {option(leaves ? leave_key : join_key),
-           fmt::format("{} GPUs for training, where {} found {}", gpus, fault.where.key, fault.found),
+           fault.where.key == "train.gpus"
+               ? fmt::format("{} GPUs for training", gpus)
+               : fmt::format("{} GPUs for training, so that {} is {}", gpus, fault.where.key, fault.found),
            fmt::format("{}; the nearest layouts that work: {}", fault.allowed,
                        nearest.empty() ? "none" : nearest),
            nearest});

@@ -171,7 +171,6 @@ class MembershipStudy {
       ready.add(constant);
       timeline.add(what, constant.value, gpus);
     };
-    if (row.way == Way::spares) pay("spares take over", costs_.spare_takeover_time, whole);
     if (row.way == Way::recreate) {
       pay("destroy communicators", costs_.communicator_destroy_time, 0);
       pay("create communicators", costs_.communicator_create_time, 0);
@@ -181,6 +180,12 @@ class MembershipStudy {
       if (joins) pay("grow communicators", costs_.communicator_grow_time, 0);
       const Constant &shrunk = costs_.first_refit_after_shrink, &grown = costs_.first_refit_after_grow;
       extra.add(leaves && (!joins || shrunk.value >= grown.value) ? shrunk : grown);
+    }
+    if (row.way == Way::spares) {  // beside what communicators take
+      const Constant& takeover = costs_.spare_takeover_time;
+      timeline.add("spares take over", takeover.value - timeline.now(), whole);
+      ready = {std::max(ready.value, takeover.value), std::max(ready.low, takeover.low),
+               std::max(ready.high, takeover.high)};
     }
     if (catch_up != nullptr) timeline.add("catch up", moving, serving(whole - catch_up->busy_gpus));
     const double next = report_.question.next_refit;

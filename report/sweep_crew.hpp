@@ -1,10 +1,12 @@
 #pragma once
-// Threads that work on a sweep. Each takes a job, does it, and takes the next.
+// Who works on a sweep: threads of this process, which take a job, do it, and take the next; or these and the
+// other processes of an MPI job (hw/job_team.hpp), of which process 0 has the desk.
 // Invariant: what a job raises ends the work of all; the first of it is raised again once all have stopped.
-// A crew of processes on several machines would take the same jobs by the same numbers.
+// Whoever does what, a desk gets the same lines.
 
 #include <cstddef>
 
+#include "hw/job_team.hpp"
 #include "report/sweep.hpp"
 
 namespace isthmus::report {
@@ -18,6 +20,22 @@ class ThreadCrew : public SweepCrew {
  private:
   std::size_t threads_;
 };
+
+/// For process 0: `threads` of its own, beside those of the others.
+class TeamCrew : public SweepCrew {
+ public:
+  TeamCrew(hw::JobTeam& team, std::size_t threads);
+  /// What only this process can do.
+  void run(SweepDesk& desk) override;
+  void share(SharedDesk& desk) override;
+
+ private:
+  hw::JobTeam& team_;
+  std::size_t threads_;
+};
+
+/// For the other processes: works until process 0 dismisses the team.
+void serve_sweep(hw::JobTeam& team, const SweepSpace& space, const SweepCandidates& candidates);
 
 /// One per core of this machine.
 std::size_t all_cores();
