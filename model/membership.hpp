@@ -45,7 +45,7 @@ std::int64_t generation_unit(const GenerateSpec& generate);
 /// GPUs of the whole units that the hosts left make up.
 int serving_without(const Scenario& scenario, const Refit& before, const std::vector<int>& leave);
 
-/// Keys are --leave and --join. `before` is the scenario, resolved.
+/// Their places are --leave and --join. `before` is the scenario, resolved.
 std::vector<InputFault> membership_faults(const Scenario& scenario, const Refit& before,
                                           const MembershipChange& change);
 /// Raises what resolve() raises.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,7 +17,8 @@ namespace {
 
 struct NearLayout {
   TrainSpec train;
-  int changed = 0;      // settings
+  int changed = 0;  // settings
+  bool other_gpus = false;
   double distance = 0;  // sum of the logarithms of their factors
 };
 
@@ -34,7 +36,8 @@ class LayoutSearch {
     other_sizes();
     other_gpus();
     std::stable_sort(found_.begin(), found_.end(), [](const NearLayout& a, const NearLayout& b) {
-      return std::pair(a.changed, a.distance) < std::pair(b.changed, b.distance);
+      return std::tuple(a.changed, a.other_gpus, a.distance) <
+             std::tuple(b.changed, b.other_gpus, b.distance);
     });
     std::vector<TrainSpec> nearest;
     for (const NearLayout& each : found_) {
@@ -110,6 +113,7 @@ class LayoutSearch {
       ++layout.changed;
       layout.distance += std::abs(std::log(static_cast<double>(fresh) / old));
     }
+    layout.other_gpus = train.gpus != gpus_;
     found_.push_back(std::move(layout));
   }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Training layouts near one that does not fit a number of GPUs: with the fewest other settings (tp, ep, pp,
-// or fewer or more GPUs), then with the smallest factors between old and new. Each one passes the rules that
-// `isthmus validate` has for the training side; memory is not judged.
+// or fewer or more GPUs), the given GPUs before others, then with the smallest factors between old and new.
+// Each one passes the rules that `isthmus validate` has for the training side; memory is not judged.
 // Where pp does not divide the layers, the stages but the first and the last have ceil(layers / pp) of them,
 // as in a sweep.
 

@@ -122,7 +122,10 @@ class MembershipStudy {
 
  private:
   const MembershipChange& change() const { return report_.question.change; }
-  bool moves() const { return report_.catch_ups.front().tensors > 0; }
+  bool moves() const {
+    const CatchUpRow& first = report_.catch_ups.front();
+    return first.tensors > 0 || !first.refused.empty();
+  }
 
   CatchUpRow caught(CatchUpFrom from) const {
     const CatchUp catch_up = isthmus::catch_up(before_, after_.refit, change().leave, from);

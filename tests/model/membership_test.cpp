@@ -89,7 +89,7 @@ TEST(MembershipFaults, say_which_hosts_there_are) {
   made.change = {{5}, {}, {2, 9}};
   const std::vector<InputFault> faults = faults_of(made);
   ASSERT_EQ(faults.size(), 3U);
-  EXPECT_EQ(faults[0].where.key, "--leave");
+  EXPECT_EQ(faults[0].where.file, "--leave");
   EXPECT_THAT(faults[0].allowed, HasSubstr("0 train, 1-2 generate"));
   EXPECT_THAT(faults[1].found, HasSubstr("host 2, which generates already"));
   EXPECT_THAT(faults[2].allowed, HasSubstr("neither side uses 3-5"));
