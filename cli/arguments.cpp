@@ -154,7 +154,6 @@ int run(int argc, char** argv) {
       "isthmus");
   app.footer(exit_statuses);
   app.require_subcommand(1);
-
   SimulateOptions simulate_options;
   const CLI::App* simulate_command = add_simulate(app, simulate_options);
   FailOptions fail_options;
@@ -179,7 +178,6 @@ int run(int argc, char** argv) {
   ShowPlanOptions show_options;
   DiffPlansOptions diff_options;
   const PlanCommands plan_commands = add_plan(app, plan_options, show_options, diff_options);
-
   ValidateOptions validate_options;
   const CLI::App* validate_command = add_validate(app, validate_options);
   InventoryOptions inventory_options;

@@ -2,7 +2,7 @@
 // What changing the membership of a refit costs beside moving bytes: the mapping `membership` of a
 // calibration file, in the form of its other constants (docs/calibration.md), all or none. Seconds.
 // Published are shrinking, growing and the first refit afterwards (NeMo RL pull request 3334); set-up after
-// destroying, and how soon a spare replica takes over, are judgement. docs/membership.md says how they add up.
+// destroying, and how soon a spare replica takes over, are judgement. docs/membership.md adds them up.
 // Invariant: low <= value <= high. `wire-only` has zero for all of them, also where it is not a file.
 
 #include <filesystem>

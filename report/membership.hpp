@@ -3,12 +3,13 @@
 // new membership by policy p, planned, proven and simulated; C the catch-up (planner/catch_up.hpp), by the
 // source and policy that end it first; the rest are constants (model/membership_costs.hpp):
 //   recreate     destroy + create + C + T(p) + first_refit_after_create
-//   shrink/grow  [shrink] + [grow] + C + T(p) + the longer of first_refit_after_{shrink, grow}, of what is done
-//   spares       as shrink/grow, or takeover where that is longer, with spare replicas in place of those lost, which T(p) serves too
+//   shrink/grow  [shrink] + [grow] + C + T(p) + first_refit_after_{shrink, grow}, the longer of what is done
+//   spares       the same, and takeover in place of [shrink] + [grow] where that is longer, with spare
+//                replicas in place of those that are lost, which T(p) serves too
 // The refit starts when it may (`next_refit`) and all before it has ended; C is 0 where nothing moves, and
 // where nobody leaves or joins T(p) is all. Lost: the integral of wanted - serving GPUs up to the end of the
-// slowest way, wanted = generation GPUs before or after, whichever is more. Nobody serves while
-// communicators change or a refit runs; in C those do not who take part in it or have not got their weights.
+// slowest way, wanted = generation GPUs before or after, whichever is more. Nobody serves while communicators
+// change or a refit runs; in C nobody who takes part in it.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,7 @@
 // Spaces of sweeps: what is read keeps its limits. No file that a space names is read.
 
+#include <fmt/format.h>
+
 #include "model/error.hpp"
 #include "model/sweep_space.hpp"
 #include "tests/fuzz/target.hpp"
