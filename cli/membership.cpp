@@ -82,11 +82,12 @@ int membership(const MembershipOptions& options) {
     throw InputError({"--next-refit", 0, ""}, fmt::format("'{}'", printable(options.next_refit)), time_form);
   }
   question.next_refit = seconds(*next);
-  const Scenario scenario = read_any(options.scenario, options.overrides, options.model);
+  Scenario scenario = read_any(options.scenario, options.overrides, options.model);
   if (!scenario.model) {
     throw InputError(scenario.at(scenario.traffic ? "traffic" : "tensors"), "no whole refit",
                      "a scenario with model, train and generate");
   }
+  scenario.disturbances.faults.clear();  // isthmus fail asks for those
   const Calibration calibration =
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   const MembershipCosts costs =

@@ -100,6 +100,16 @@ std::string verdict(const MembershipReport& report) {
     if (row.refused.empty() && row.lost_gpu_seconds < least->lost_gpu_seconds) least = &row;
   std::string text = fmt::format("\nfastest: {} with {}, {} until the first refit has ended\n",
                                  to_string(best->way), best->policy, time_text(best->seconds));
+  std::string alike;
+  for (const Way way : {Way::recreate, Way::shrink_grow, Way::spares}) {
+    if (way == best->way) continue;
+    for (const WayRow& row : report.ways) {
+      if (row.way != way || !row.refused.empty() || row.low > best->high) continue;
+      alike += fmt::format("{}{}", alike.empty() ? "" : ", ", to_string(way));
+      break;
+    }
+  }
+  if (!alike.empty()) text += fmt::format("not to be told apart from it (intervals overlap): {}\n", alike);
   if (least != best) {
     text += fmt::format("least capacity lost: {} with {}, {:.1f} GPU s\n", to_string(least->way),
                         least->policy, least->lost_gpu_seconds);
