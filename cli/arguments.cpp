@@ -170,6 +170,7 @@ class CommandLine {
   void add_all(CLI::App& app) {
     add(add_simulate(app, simulate_), simulate, simulate_);
     add(add_fail(app, fail_), fail, fail_);
+    add(add_membership(app, membership_), membership, membership_);
     add(add_bound(app, bound_), bound, bound_);
     add(add_verify(app, verify_), verify, verify_);
     add(add_calibrate(app, calibrate_), calibrate, calibrate_);
@@ -200,6 +201,7 @@ class CommandLine {
 
   SimulateOptions simulate_;
   FailOptions fail_;
+  MembershipOptions membership_;
   BoundOptions bound_;
   VerifyOptions verify_;
   CalibrateOptions calibrate_;

@@ -55,6 +55,17 @@ struct FailOptions {
 };
 int fail(const FailOptions& options);
 
+struct MembershipOptions {
+  std::string scenario;
+  std::optional<std::string> model;
+  std::vector<std::string> policies;  // of planning; empty: all
+  std::vector<std::string> overrides;
+  std::vector<std::string> leave, join;  // hosts; join: generation, unless they begin with train:
+  std::string next_refit = "0 s";        // not before that
+  bool json = false;
+};
+int membership(const MembershipOptions& options);
+
 struct BoundOptions {
   std::string scenario;
   std::optional<std::string> model;

@@ -65,6 +65,29 @@ CLI::App* add_fail(CLI::App& app, FailOptions& options) {
   return command;
 }
 
+CLI::App* add_membership(CLI::App& app, MembershipOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("membership",
+                         "What it takes until hosts have left or joined and the next refit is done "
+                         "(docs/membership.md)");
+  add_scenario(*command, options);
+  add_policy(*command, options.policies);
+  command->add_option("--leave", options.leave, "Hosts that leave: 3, 0-3 or 0-3,7")
+      ->type_name("HOSTS")
+      ->allow_extra_args(true);
+  command
+      ->add_option(
+          "--join", options.join,
+          "Hosts that join generation; train:HOSTS join training. Who leaves as well comes back empty")
+      ->type_name("HOSTS")
+      ->allow_extra_args(true);
+  command
+      ->add_option("--next-refit", options.next_refit,
+                   "When the next weights are there, after the change; default 0 s")
+      ->type_name("T");
+  return command;
+}
+
 CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
   CLI::App* command = app.add_subcommand(
       "replay", "Execute plans, measure them, and look at every byte that arrives (docs/replay.md)");

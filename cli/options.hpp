@@ -58,6 +58,7 @@ void add_trace(CLI::App& command, Options& options) {
 void add_report(CLI::App& command, std::optional<std::string>& file);
 
 CLI::App* add_fail(CLI::App& app, FailOptions& options);
+CLI::App* add_membership(CLI::App& app, MembershipOptions& options);
 CLI::App* add_replay(CLI::App& app, ReplayOptions& options);
 CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options);
 CLI::App* add_compare(CLI::App& app, CompareOptions& options);

@@ -12,7 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_input.hpp"
-#include "model/error.hpp"
+#include "hw/job_team.hpp"
 #include "report/sweep_crew.hpp"
 #include "report/sweep_documents.hpp"
 #include "report/sweep_journal.hpp"
@@ -49,12 +49,8 @@ class ProgressBar {
   std::chrono::steady_clock::time_point last_{};
 };
 
-}  // namespace
-
-int sweep(const SweepOptions& options) {
-  const SweepSpace space = read_sweep_space(options.space, parse_overrides(options.overrides));
-  const std::vector<std::string> policies = chosen_policies(space.policies);
-  const report::SweepCandidates candidates = report::sweep_candidates(space, policies);
+report::SweepResult run(const SweepOptions& options, const SweepSpace& space,
+                        const report::SweepCandidates& candidates, report::SweepCrew& crew) {
   std::unique_ptr<report::FileJournal> journal;
   if (options.resume) journal = std::make_unique<report::FileJournal>(*options.resume, candidates);
   ProgressBar bar(candidates.list.size());
@@ -63,9 +59,29 @@ int sweep(const SweepOptions& options) {
   settings.prune = options.prune;
   settings.journal = journal.get();
   settings.progress = [&bar](std::size_t decided, std::size_t computed) { bar.show(decided, computed); };
-  report::ThreadCrew crew(options.threads.value_or(report::all_cores()));
-  const report::SweepResult result = report::run_sweep(space, candidates, settings, crew);
-  bar.clear();
+  return report::run_sweep(space, candidates, settings, crew);
+}
+
+}  // namespace
+
+int sweep(const SweepOptions& options) {
+  const SweepSpace space = read_sweep_space(options.space, parse_overrides(options.overrides));
+  const std::vector<std::string> policies = chosen_policies(space.policies);
+  const report::SweepCandidates candidates = report::sweep_candidates(space, policies);
+  std::unique_ptr<hw::JobTeam> team;
+  // The launcher says how many processes a machine has; one thread each, unless told otherwise.
+  const std::size_t threads = options.threads.value_or(hw::has_company() ? 1 : report::all_cores());
+  if (hw::has_company()) {
+    team = hw::join_job_team(candidates.fingerprint, threads);
+    if (!team->leads()) {
+      report::serve_sweep(*team, space, candidates);
+      return 0;
+    }
+  }
+  std::unique_ptr<report::SweepCrew> crew = std::make_unique<report::ThreadCrew>(threads);
+  if (team) crew = std::make_unique<report::TeamCrew>(*team, threads);
+  const report::SweepResult result = run(options, space, candidates, *crew);
+  if (team) team->dismiss();
   const report::SweepView view{space, candidates, result};
   print(options.json  ? report::sweep_json_lines(view)
         : options.csv ? report::sweep_csv(view)

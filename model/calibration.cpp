@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "model/calibration_file.hpp"
 #include "model/quantity.hpp"
 #include "model/text.hpp"
 #include "model/yaml.hpp"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 constexpr std::string_view unlimited_word = "unlimited";
-constexpr std::string_view built_in = "wire-only";  // the scenarios' default, so it needs no file
 
 constexpr Provenance provenances[] = {Provenance::metal, Provenance::nccl_source, Provenance::datasheet,
                                       Provenance::fitted, Provenance::judgement};
@@ -63,23 +63,6 @@ Provenance read_provenance(const YamlValue& value) {
   value.refuse(form);
 }
 
-Constant read_constant(const YamlValue& entry, std::string_view unit) {
-  entry.allow_only({"value", "interval", "provenance", "source"});
-  Constant constant;
-  constant.value = read_value(entry.at("value"), unit);
-  const YamlValue interval = entry.at("interval");
-  const std::vector<YamlValue> ends = interval.items(2);
-  if (ends.size() != 2) interval.refuse("a list of one item", "[low, high]");
-  constant.low = read_value(ends[0], unit);
-  constant.high = read_value(ends[1], unit);
-  if (constant.low > constant.value || constant.value > constant.high) {
-    interval.refuse("an interval that does not hold the value", "[low, high] with low <= value <= high");
-  }
-  constant.provenance = read_provenance(entry.at("provenance"));
-  constant.source = entry.at("source").text("one line that says where the number comes from");
-  return constant;
-}
-
 /// Where calibrations may stand, nearest first: beside the scenario and in each folder above it, then
 /// installed.
 std::vector<std::filesystem::path> calibration_folders(const std::filesystem::path& scenario_directory) {
@@ -102,7 +85,7 @@ std::vector<std::filesystem::path> calibration_folders(const std::filesystem::pa
 
 /// The built-in name and those found in these folders, sorted, each once.
 std::vector<std::string> known_names(const std::vector<std::filesystem::path>& folders) {
-  std::vector<std::string> names{std::string(built_in)};
+  std::vector<std::string> names{std::string(built_in_calibration)};
   for (const std::filesystem::path& folder : folders) {
     std::error_code code;
     for (std::filesystem::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
@@ -112,18 +95,6 @@ std::vector<std::string> known_names(const std::vector<std::filesystem::path>& f
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
-}
-
-std::optional<std::filesystem::path> find_file(std::string_view name,
-                                               const std::filesystem::path& scenario_directory) {
-  if (name.ends_with(".yaml")) return scenario_directory / std::filesystem::path(name);
-  if (name.empty() || name.find_first_of("/\\") != std::string_view::npos) return std::nullopt;
-  for (const std::filesystem::path& folder : calibration_folders(scenario_directory)) {
-    const std::filesystem::path file = folder / fmt::format("{}.yaml", name);
-    std::error_code code;
-    if (std::filesystem::exists(file, code)) return file;
-  }
-  return std::nullopt;
 }
 
 ReplayConstants read_replay(const YamlValue& entry) {
@@ -142,6 +113,7 @@ Calibration read_file(const std::filesystem::path& file) {
   std::vector<std::string_view> keys;
   for (const ConstantField& field : calibration_fields()) keys.push_back(field.key);
   keys.emplace_back("replay");
+  keys.push_back(membership_key);
   root.allow_only(keys);
   Calibration calibration;
   calibration.name = file.stem().string();
@@ -153,6 +125,35 @@ Calibration read_file(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+Constant read_constant(const YamlValue& entry, std::string_view unit) {
+  entry.allow_only({"value", "interval", "provenance", "source"});
+  Constant constant;
+  constant.value = read_value(entry.at("value"), unit);
+  const YamlValue interval = entry.at("interval");
+  const std::vector<YamlValue> ends = interval.items(2);
+  if (ends.size() != 2) interval.refuse("a list of one item", "[low, high]");
+  constant.low = read_value(ends[0], unit);
+  constant.high = read_value(ends[1], unit);
+  if (constant.low > constant.value || constant.value > constant.high) {
+    interval.refuse("an interval that does not hold the value", "[low, high] with low <= value <= high");
+  }
+  constant.provenance = read_provenance(entry.at("provenance"));
+  constant.source = entry.at("source").text("one line that says where the number comes from");
+  return constant;
+}
+
+std::optional<std::filesystem::path> find_calibration(std::string_view name,
+                                                      const std::filesystem::path& scenario_directory) {
+  if (name.ends_with(".yaml")) return scenario_directory / std::filesystem::path(name);
+  if (name.empty() || name.find_first_of("/\\") != std::string_view::npos) return std::nullopt;
+  for (const std::filesystem::path& folder : calibration_folders(scenario_directory)) {
+    const std::filesystem::path file = folder / fmt::format("{}.yaml", name);
+    std::error_code code;
+    if (std::filesystem::exists(file, code)) return file;
+  }
+  return std::nullopt;
+}
 
 std::string_view to_string(Provenance provenance) {
   switch (provenance) {
@@ -231,8 +232,8 @@ const std::vector<ReplayField>& replay_fields() {
 
 Calibration read_calibration(std::string_view name, const std::filesystem::path& scenario_directory,
                              const Location& where) {
-  if (const auto file = find_file(name, scenario_directory)) return read_file(*file);
-  if (name == built_in) return wire_only();
+  if (const auto file = find_calibration(name, scenario_directory)) return read_file(*file);
+  if (name == built_in_calibration) return wire_only();
   const std::vector<std::string> known = known_names(calibration_folders(scenario_directory));
   throw InputError(where, fmt::format("'{}', which is no calibration", printable(name)),
                    fmt::format("{}; or a path that ends in .yaml", fmt::join(known, ", ")));
@@ -240,7 +241,7 @@ Calibration read_calibration(std::string_view name, const std::filesystem::path&
 
 Calibration wire_only() {
   Calibration calibration;
-  calibration.name = built_in;
+  calibration.name = built_in_calibration;
   for (const ConstantField& field : calibration_fields()) {
     const double value = field.unit == "ratio" ? 1 : field.unit == "s" ? 0 : unlimited;
     calibration.*field.member = {value, value, value, Provenance::judgement, "by definition"};

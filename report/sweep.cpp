@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "model/error.hpp"
+#include "report/sweep_journal.hpp"
 
 namespace isthmus::report {
 namespace {
@@ -67,7 +68,7 @@ class FieldState {
 };
 
 /// Hands out candidates by their bounds and settles them in that order.
-class PredictionDesk : public SweepDesk {
+class PredictionDesk : public SharedDesk {
  public:
   PredictionDesk(const SweepSpace& space, const SweepCandidates& candidates, const SweepSettings& settings)
       : space_(space), candidates_(candidates), settings_(settings), order_(candidates.list.size()) {
@@ -93,11 +94,15 @@ class PredictionDesk : public SweepDesk {
     return std::nullopt;
   }
 
-  void work(std::uint32_t job) override {
-    SweepOutcome outcome = sweep_outcome(space_, candidates_, job);
+  SweepJob kind() const override { return SweepJob::outcome; }
+  std::string compute(std::uint32_t candidate) const override {
+    return sweep_job(space_, candidates_, kind(), candidate);
+  }
+  void accept(std::uint32_t candidate, const std::string& line) override {
+    SweepOutcome outcome = outcome_of_line(line);
     const std::lock_guard lock(mutex_);
-    if (settings_.journal != nullptr) settings_.journal->add(job, outcome);
-    computed_[job] = std::move(outcome);
+    if (settings_.journal != nullptr) settings_.journal->add(candidate, outcome);
+    computed_[candidate] = std::move(outcome);
     ++count_;
     settle();
     if (settings_.progress) settings_.progress(done_, count_);
@@ -146,7 +151,7 @@ class PredictionDesk : public SweepDesk {
 };
 
 /// Hands out what is shown, to be looked at closely.
-class DetailDesk : public SweepDesk {
+class DetailDesk : public SharedDesk {
  public:
   DetailDesk(const SweepSpace& space, const SweepCandidates& candidates, const SweepSettings& settings,
              SweepResult& result)
@@ -171,11 +176,15 @@ class DetailDesk : public SweepDesk {
     return next_ < jobs_.size() ? std::optional(jobs_[next_++]) : std::nullopt;
   }
 
-  void work(std::uint32_t job) override {
-    SweepDetail detail = sweep_detail(space_, candidates_, job);
+  SweepJob kind() const override { return SweepJob::detail; }
+  std::string compute(std::uint32_t candidate) const override {
+    return sweep_job(space_, candidates_, kind(), candidate);
+  }
+  void accept(std::uint32_t candidate, const std::string& line) override {
+    SweepDetail detail = detail_of_line(line);
     const std::lock_guard lock(mutex_);
-    if (settings_.journal != nullptr) settings_.journal->add(job, detail);
-    result_.details[job] = std::move(detail);
+    if (settings_.journal != nullptr) settings_.journal->add(candidate, detail);
+    result_.details[candidate] = std::move(detail);
   }
 
  private:
@@ -244,11 +253,11 @@ SweepResult run_sweep(const SweepSpace& space, const SweepCandidates& candidates
                       const SweepSettings& settings, SweepCrew& crew) {
   SweepResult result;
   PredictionDesk predictions(space, candidates, settings);
-  crew.run(predictions);
+  crew.share(predictions);
   result.outcomes = predictions.finish();
   rank(candidates, settings.top, result);
   DetailDesk details(space, candidates, settings, result);
-  crew.run(details);
+  crew.share(details);
   return result;
 }
 

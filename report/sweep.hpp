@@ -43,6 +43,11 @@ SweepOutcome sweep_outcome(const SweepSpace& space, const SweepCandidates& candi
                            std::uint32_t candidate);
 SweepDetail sweep_detail(const SweepSpace& space, const SweepCandidates& candidates, std::uint32_t candidate);
 
+/// What a job gives, as a line of text that anybody may compute: an outcome or a detail.
+enum class SweepJob : std::uint8_t { outcome, detail };
+std::string sweep_job(const SweepSpace& space, const SweepCandidates& candidates, SweepJob kind,
+                      std::uint32_t candidate);
+
 /// Hands out numbers of jobs and takes them back when done. All functions may be called from any thread.
 class SweepDesk {
  public:
@@ -50,12 +55,21 @@ class SweepDesk {
   virtual std::optional<std::uint32_t> take() = 0;  // nullopt: nothing is left to begin
   virtual void work(std::uint32_t job) = 0;         // computes it and hands it in
 };
-/// Whoever does the jobs: threads of this process (report/sweep_crew.hpp), or others.
+/// One whose jobs are candidates, which other processes may compute as well.
+class SharedDesk : public SweepDesk {
+ public:
+  virtual SweepJob kind() const = 0;
+  virtual std::string compute(std::uint32_t candidate) const = 0;
+  virtual void accept(std::uint32_t candidate, const std::string& line) = 0;
+  void work(std::uint32_t job) override { accept(job, compute(job)); }
+};
+/// Whoever does the jobs: threads of this process or a job's other processes (report/sweep_crew.hpp).
 class SweepCrew {
  public:
   virtual ~SweepCrew() = default;
   /// Works until the desk has nothing left and all jobs are handed in. Raises what a job raised.
   virtual void run(SweepDesk& desk) = 0;
+  virtual void share(SharedDesk& desk) { run(desk); }
 };
 
 /// Keeps what is computed, for a later run.

@@ -11,6 +11,7 @@
 #include "planner/operations.hpp"
 #include "planner/policy.hpp"
 #include "report/sweep.hpp"
+#include "report/sweep_journal.hpp"
 #include "sim/simulation.hpp"
 
 namespace isthmus::report {
@@ -50,6 +51,12 @@ SweepOutcome sweep_outcome(const SweepSpace& space, const SweepCandidates& candi
     outcome.refused = fmt::format("{}: {}", error.where().key, error.message());
   }
   return outcome;
+}
+
+std::string sweep_job(const SweepSpace& space, const SweepCandidates& candidates, SweepJob kind,
+                      std::uint32_t candidate) {
+  return kind == SweepJob::outcome ? to_line(candidate, sweep_outcome(space, candidates, candidate))
+                                   : to_line(candidate, sweep_detail(space, candidates, candidate));
 }
 
 SweepDetail sweep_detail(const SweepSpace& space, const SweepCandidates& candidates,

@@ -98,6 +98,14 @@ void FileJournal::append(const std::string& line) const {
 }
 
 void FileJournal::add(std::uint32_t candidate, const SweepOutcome& outcome) {
+  append(to_line(candidate, outcome));
+}
+
+void FileJournal::add(std::uint32_t candidate, const SweepDetail& detail) {
+  append(to_line(candidate, detail));
+}
+
+std::string to_line(std::uint32_t candidate, const SweepOutcome& outcome) {
   Json line{{"candidate", candidate}};
   if (!outcome.refused.empty()) {
     line["refused"] = outcome.refused;
@@ -105,15 +113,19 @@ void FileJournal::add(std::uint32_t candidate, const SweepOutcome& outcome) {
     line["time"] = outcome.time.value;
     line["staging"] = outcome.staging.value;
   }
-  append(line.dump());
+  return line.dump();
 }
 
-void FileJournal::add(std::uint32_t candidate, const SweepDetail& detail) {
+std::string to_line(std::uint32_t candidate, const SweepDetail& detail) {
   Json line{{"candidate", candidate}, {"ends", Json::array()}};
   for (const Duration end : detail.ends) line["ends"].push_back(end.value);
   line["bound"] = detail.bound.value;
   line["binding"] = detail.binding;
-  append(line.dump());
+  return line.dump();
 }
+
+SweepOutcome outcome_of_line(const std::string& line) { return outcome_of(Json::parse(line)); }
+
+SweepDetail detail_of_line(const std::string& line) { return detail_of(Json::parse(line)); }
 
 }  // namespace isthmus::report

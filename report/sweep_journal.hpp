@@ -12,6 +12,12 @@
 
 namespace isthmus::report {
 
+/// A finished candidate as one line without its end, and back, to the bit.
+std::string to_line(std::uint32_t candidate, const SweepOutcome& outcome);
+std::string to_line(std::uint32_t candidate, const SweepDetail& detail);
+SweepOutcome outcome_of_line(const std::string& line);
+SweepDetail detail_of_line(const std::string& line);
+
 class FileJournal : public SweepJournal {
  public:
   /// Reads what is there, or begins. `fingerprint`: SweepCandidates::fingerprint. Raises InputError (key

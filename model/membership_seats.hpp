@@ -1,0 +1,28 @@
+#pragma once
+// Who sits where after a change of membership. A seat is a place of a host in a side's rank order; its GPUs
+// need the shards of the ranks there, and GPU g of a host that stays holds what the ranks on it had before.
+// held[new seat][old seat] = bytes, over all tensors of the side and all g, that are in both.
+// Invariant: best_seats gives every seat a host of its own, loses the fewest bytes that any such choice
+// loses, and among those moves the fewest hosts from the seat of the same number.
+
+#include <cstdint>
+#include <vector>
+
+#include "model/refit.hpp"
+
+namespace isthmus {
+
+using HeldTable = std::vector<std::vector<std::int64_t>>;
+
+struct HeldBytes {
+  HeldTable train, generate;
+};
+
+/// Requires refits of one model and of the same number of GPUs per host.
+HeldBytes held_bytes(const Refit& before, const Refit& after);
+
+/// The host of each seat. `now`: of the old seats; `hosts`: who may sit; those in `empty` hold nothing.
+std::vector<int> best_seats(const HeldTable& held, const std::vector<int>& now, const std::vector<int>& hosts,
+                            const std::vector<int>& empty);
+
+}  // namespace isthmus

@@ -1,0 +1,43 @@
+#include "model/membership_seats.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/membership_case.hpp"
+
+namespace isthmus {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(MembershipSeats, keep_who_can_stay) {
+  const HeldTable alike{{5, 5, 5}, {5, 5, 5}};
+  EXPECT_THAT(best_seats(alike, {7, 8, 9}, {7, 8, 9}, {}), ElementsAre(7, 8));
+  EXPECT_THAT(best_seats(alike, {7, 8, 9}, {8, 9, 3}, {}), ElementsAre(9, 8)) << "8 stays on its seat";
+}
+
+TEST(MembershipSeats, lose_the_fewest_bytes) {
+  const HeldTable held{{10, 9}, {9, 0}};
+  EXPECT_THAT(best_seats(held, {7, 8}, {7, 8}, {}), ElementsAre(8, 7));
+  EXPECT_THAT(best_seats(held, {7, 8}, {7, 8}, {8}), ElementsAre(7, 8)) << "8 comes back empty";
+}
+
+TEST(MembershipSeats, hold_what_layouts_say) {
+  test::MembershipCase made;
+  made.generate = "{gpus: 32, tp: 16}";
+  const Refit refit = resolve(made.scenario());
+  const HeldBytes held = held_bytes(refit, refit);
+  ASSERT_EQ(held.generate.size(), 4U);
+  EXPECT_EQ(held.generate[0][0], held.generate[0][2]) << "replicas";
+  EXPECT_GT(held.generate[0][0], held.generate[0][1]) << "another half";
+  std::int64_t bytes = 0, diagonal = 0;
+  for (const RefitEntry& entry : refit.tensors) {
+    const Layout& target = refit.geometries[entry.geometry].target;
+    for (const Region& region : target.regions()) bytes += target.bytes(region).value;
+  }
+  for (std::size_t seat = 0; seat < 4; ++seat) diagonal += held.generate[seat][seat];
+  EXPECT_EQ(diagonal, bytes);
+}
+
+}  // namespace
+}  // namespace isthmus
