@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "planner/operations.hpp"
+#include "planner/policies/local_puts.hpp"
 #include "sim/simulation.hpp"
 
 namespace isthmus::report {
@@ -81,7 +82,7 @@ PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration
   PolicyRow row;
   row.policy = policy.name;
   Stopwatch watch;
-  const PlanResult result = policy.make(refit);
+  const PlanResult result = plan_under(policy, refit, calibration);
   row.plan_wall_seconds = watch.lap();
   if (const Refused* refused = std::get_if<Refused>(&result)) {
     row.refused = refused->reason;
