@@ -3,11 +3,11 @@
 //
 // Heads. A stage whose ports could send each byte to k* = bound x capacity / bytes domains within the lower
 // bound (rounded down) feeds all n domains if n <= k*, else 0.97 k*, rounded down again (slack eases the
-// order); chains of domains do the rest, or two binary trees below each head where chains would take longer to
-// fill than trees do with 12 % more. Order: balanced_order.hpp. Chains of depth d take d x window rounds
-// to fill and to drain, and get 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part.
-// Where NICs of one domain are unevenly loaded, the idler ones are lent (nic_lending.hpp), in more rounds. Where
-// nothing joins the rails, what has to change rails hops over NVLink (rail_hops.hpp) instead.
+// order); chains of domains do the rest, or pairs of binary trees where chains would take longer to fill than
+// trees do with 12 % more. Order: balanced_order.hpp. Chains of depth d take d x window rounds to fill and to
+// drain, and get 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part.
+// Where NICs of one domain are unevenly loaded, the idler ones are lent (nic_lending.hpp), in more rounds.
+// Where nothing joins the rails, what has to change rails hops over NVLink (rail_hops.hpp) instead.
 
 #include <algorithm>
 #include <bit>

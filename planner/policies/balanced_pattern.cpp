@@ -98,8 +98,8 @@ class PatternBuilder {
     }
   }
 
-  /// Every head is the root of two complete binary trees over the same domains, the second numbered backwards:
-  /// what is inside the one is a leaf of the other, so that each domain sends on twice one half.
+  /// In place of each chain two complete binary trees over its domains, the second numbered backwards: what
+  /// is inside the one is a leaf of the other, so that a domain sends on at most twice one half.
   void grow_trees(const std::vector<const EntryDomain*>& open, std::size_t heads) {
     for (std::size_t head = 0; head < heads; ++head) {
       const std::size_t count = (open.size() - head + heads - 1) / heads;
@@ -145,8 +145,8 @@ class PatternBuilder {
     return entry.holders.empty() ? cells_.sources[cell_->source].holders : entry.holders;
   }
 
-  /// Which holder sends each part: all of them in turn, by count, and of those whose turn it is the one on the
-  /// receiver's rail where there is one.
+  /// Which holder sends each part: all of them in turn, by count, and of those whose turn it is the one on
+  /// the receiver's rail where there is one.
   void choose_holders(const EntryDomain& entry, PartsOf which) {
     const std::vector<std::uint32_t>& holders = holders_for(entry);
     const std::size_t receivers = entry.receivers.size();

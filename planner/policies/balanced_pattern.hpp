@@ -2,10 +2,10 @@
 // The steps of one tensor under `balanced`. Every cell (bytes with one set of holders and one of receivers)
 // enters each NVLink domain of its receivers once, cut into equally many parts for each receiver (small cells
 // for fewer receivers); each receiver passes its parts on to the others over NVLink. At most `heads` domains
-// are fed by the holders, the others by a domain before them in a chain, or in one of two binary trees that take
-// turns from part to part. A domain that has a holder is fed from inside. Load shares: parts of one source
-// shard go to its holders in turn, to receivers on the holder's rail first; parts start at another receiver for
-// each cell.
+// are fed by the holders, the others by a domain before them in a chain, or in one of two binary trees that
+// take turns from part to part. A domain that has a holder is fed from inside. Load shares: parts of one
+// source shard go to its holders in turn, to receivers on the holder's rail first; parts start at another
+// receiver for each cell.
 
 #include <vector>
 

@@ -6,8 +6,8 @@
 //     message  message_time + large_message_time x min(1, b / 1 MiB) + b / exchange_bandwidth,
 //              and if packed 2 x (kernel_time + 2 b / strided_bandwidth)
 //     put      kernel_time + b / put_bandwidth
-// Steps of one pattern change alike, by the sum over its instances. Without these constants, which two GPUs of
-// one host are measured for, everything stays a message.
+// Steps of one pattern change alike, by the sum over its instances. Without these constants, which two GPUs
+// of one host are measured for, everything stays a message.
 
 #include "model/calibration.hpp"
 #include "planner/policy.hpp"

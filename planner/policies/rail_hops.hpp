@@ -16,8 +16,8 @@ namespace isthmus {
 /// first target GPU: so do all others where routes are symmetric, as on joined rails.
 bool rails_joined(const Refit& refit);
 
-/// Changes the steps that need it; returns in words the first that no hop helps, or nothing. Requires instances
-/// without a schedule, and `lending_lane` to be the next lane.
+/// Changes the steps that need it; returns in words the first that no hop helps, or nothing. Requires
+/// instances without a schedule, and `lending_lane` to be the next lane.
 std::string hop_rails(const Refit& refit, Plan& plan);
 
 }  // namespace isthmus

@@ -61,11 +61,12 @@ void add_exchange(hw::GpuSchedule& schedule, std::vector<hw::Message> messages) 
 }
 
 TEST(GpuPrediction, of_many_small_tensors_is_shorter_with_the_puts_of_balanced) {
-  for (const char* name : {"pair-many-tensors", "rows-to-columns-16"}) {
+  for (const char* name :
+       {"pair-many-tensors", "rows-to-columns-4", "pair-one-tensor", "bidirectional-2", "replicas-4-to-2"}) {
     const Refit refit = metal(name, 1);
     Plan plan = std::get<Plan>(plan_balanced(refit));
     const double messages = predicted(hw::make_schedule(hw::Program(refit, plan), 2), constants);
-    ASSERT_GT(put_where_faster(refit, read_calibration("h200-nvlink", project_folder() / "scenarios"), plan),
+    EXPECT_GT(put_where_faster(refit, read_calibration("h200-nvlink", project_folder() / "scenarios"), plan),
               0U);
     const double puts = predicted(hw::make_schedule(hw::Program(refit, plan), 2), constants);
     std::printf("%s: messages %.6f s, puts %.6f s\n", name, messages, puts);

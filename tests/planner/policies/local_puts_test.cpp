@@ -35,9 +35,7 @@ RC_GTEST_PROP(LocalPuts, leave_every_plan_right, ()) {
 }
 
 /// Rows to columns between neighbours.
-Refit rows_to_columns() {
-  return test::make_refit({{test::tensor("t", {64, 64}, {2, 0, 0}, {2, 2, 1})}, 4});
-}
+Refit rows_to_columns() { return test::make_refit({{test::tensor("t", {64, 64}, {2, 0, 0}, {2, 2, 1})}, 4}); }
 
 TEST(LocalPuts, need_the_constants_of_replays) {
   const Refit refit = rows_to_columns();
