@@ -15,6 +15,7 @@
 #include "model/text.hpp"
 #include "model/validation.hpp"
 #include "planner/certified_bound.hpp"
+#include "planner/policies/local_puts.hpp"
 #include "planner/policy.hpp"
 #include "report/comparison.hpp"
 #include "report/documents.hpp"
@@ -70,7 +71,7 @@ void trace(const Refit& refit, const report::Comparison& comparison, const Calib
                printable(*options.trace));
     return;
   }
-  const PlanResult made = find_policy(best->policy)->make(refit);
+  const PlanResult made = plan_under(*find_policy(best->policy), refit, calibration);
   report::TraceSummary summary;
   write_pieces(*options.trace, [&](const report::TraceSink& write) {
     summary = report::trace_prediction(refit, std::get<Plan>(made), calibration, options.trace_limit, write);

@@ -8,12 +8,14 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/scenario_input.hpp"
+#include "model/calibration.hpp"
 #include "model/json_file.hpp"
 #include "model/json_tree.hpp"
 #include "model/text.hpp"
 #include "planner/plan_difference.hpp"
 #include "planner/plan_file.hpp"
 #include "planner/plan_identity.hpp"
+#include "planner/policies/local_puts.hpp"
 #include "planner/policy.hpp"
 #include "report/documents.hpp"
 #include "report/plan.hpp"
@@ -51,8 +53,10 @@ int plan(const PlanOptions& options) {
     throw InputError({"--json", 0, ""}, "the plan itself goes to standard output", "-o FILE beside --json");
   const Scenario scenario = read_any(options.scenario, options.overrides, options.model);
   const Refit refit = resolve(scenario);
+  const Calibration calibration =
+      read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   const auto start = std::chrono::steady_clock::now();
-  const PlanResult result = policy->make(refit);
+  const PlanResult result = plan_under(*policy, refit, calibration);
   if (const Refused* refused = std::get_if<Refused>(&result))
     throw InputError({options.scenario, 0, ""},
                      fmt::format("{}: refused: {}", policy->name, refused->reason));

@@ -142,6 +142,17 @@ void require_reasonable_size(const Scenario& scenario, const Refit& refit) {
                    fmt::format("what one link moves in {} seconds", most_seconds));
 }
 
+/// Whether a way leads from one to the other, perhaps with a hop over NVLink at either end.
+bool joined(const Fabric& fabric, GpuId source, GpuId target) {
+  if (fabric.reachable(source, target)) return true;
+  for (std::uint32_t g = 0; g < fabric.gpu_count(); ++g) {
+    const DomainId domain = fabric.domain_of({g});
+    if (domain != fabric.domain_of(source) && domain != fabric.domain_of(target)) continue;
+    if (fabric.reachable(source, {g}) && fabric.reachable({g}, target)) return true;
+  }
+  return false;
+}
+
 /// Edits, files and rails may leave GPUs that no way joins: that is said before anything is planned.
 void require_ways(const Scenario& scenario, const Refit& refit) {
   const FabricSpec& spec = scenario.fabric;
@@ -158,6 +169,7 @@ void require_ways(const Scenario& scenario, const Refit& refit) {
   }
   for (const GpuId source : sources) {
     for (const GpuId target : targets) {
+      if (joined(refit.fabric, source, target)) continue;
       try {
         refit.fabric.route(source, target);
       } catch (const InputError& error) {

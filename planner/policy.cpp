@@ -1,23 +1,35 @@
 #include "planner/policy.hpp"
 
+#include "planner/policies/rail_hops.hpp"
+
 namespace isthmus {
+namespace {
+
+/// For policies that send from any source to any target, whatever lies between.
+template <PlanResult (*make)(const Refit&)>
+PlanResult where_joined(const Refit& refit) {
+  if (rails_joined(refit)) return make(refit);
+  return Refused{"nothing joins the rails of this fabric, and it sends across them"};
+}
+
+}  // namespace
 
 const std::vector<Policy>& policies() {
   static const std::vector<Policy> all{
       {"golden", "broadcast every shard to every GPU, one after another (the field's functional reference)",
-       plan_golden, Program::python},
+       where_joined<plan_golden>, Program::python},
       {"gather-broadcast",
        "gather each full tensor, broadcast it packed to every GPU, load (the conventional refit)",
-       plan_gather_broadcast},
-      {"p2p", "every overlap once to each target replica, from the first holder (the naive plan)", plan_p2p,
-       Program::python},
+       where_joined<plan_gather_broadcast>},
+      {"p2p", "every overlap once to each target replica, from the first holder (the naive plan)",
+       where_joined<plan_p2p>, Program::python},
       {"striped", "each byte once to a group of replicas, which gather or broadcast it (NeMo RL's reshard)",
-       plan_striped, Program::python},
+       where_joined<plan_striped>, Program::python},
       {"m2n-uniform",
        "NCCL M2N: leaders, chains and NVLink copies of bulk tensors, replicas matched by number; misc packed",
-       plan_m2n_uniform, Program::native},
+       where_joined<plan_m2n_uniform>, Program::native},
       {"m2n-node-aware", "the same, replicas matched by NVLink domain, in two phases (M2N's default)",
-       plan_m2n_node_aware, Program::native},
+       where_joined<plan_m2n_node_aware>, Program::native},
       {"balanced", "every tensor by regions, each byte into a domain once, relays, one global order (ours)",
        plan_balanced},
   };

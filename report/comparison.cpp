@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "planner/operations.hpp"
+#include "planner/policies/local_puts.hpp"
 #include "sim/simulation.hpp"
 
 namespace isthmus::report {
@@ -78,9 +79,10 @@ void predict(const Refit& refit, const Plan& plan, const Calibration& calibratio
 }
 
 /// The plan, once it is proven; what the row says of it.
-std::optional<Plan> proven_plan(const Refit& refit, const Policy& policy, Stopwatch& watch, PolicyRow& row) {
+std::optional<Plan> proven_plan(const Refit& refit, const Policy& policy, const Calibration& calibration,
+                                Stopwatch& watch, PolicyRow& row) {
   row.policy = policy.name;
-  PlanResult result = policy.make(refit);
+  PlanResult result = plan_under(policy, refit, calibration);
   row.plan_wall_seconds = watch.lap();
   if (const Refused* refused = std::get_if<Refused>(&result)) {
     row.refused = refused->reason;
@@ -102,7 +104,7 @@ PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration
                      std::size_t link_steps) {
   PolicyRow row;
   Stopwatch watch;
-  const std::optional<Plan> plan = proven_plan(refit, policy, watch, row);
+  const std::optional<Plan> plan = proven_plan(refit, policy, calibration, watch, row);
   if (plan) predict(refit, *plan, calibration, bound, stages, link_steps, row);
   row.simulate_wall_seconds = watch.lap();
   return row;
@@ -111,7 +113,7 @@ PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration
 PolicyRow time_policy(const Refit& refit, const Policy& policy, const Calibration& calibration) {
   PolicyRow row;
   Stopwatch watch;
-  const std::optional<Plan> plan = proven_plan(refit, policy, watch, row);
+  const std::optional<Plan> plan = proven_plan(refit, policy, calibration, watch, row);
   if (plan) {
     const sim::Prediction prediction = sim::simulate(refit, expand(refit, *plan), calibration);
     row.seconds = seconds(prediction.time);

@@ -9,6 +9,7 @@
 #include "model/refit.hpp"
 #include "model/traffic_rules.hpp"
 #include "planner/check.hpp"
+#include "planner/policies/local_puts.hpp"
 #include "report/sweep_crew.hpp"
 #include "sim/simulation.hpp"
 
@@ -161,7 +162,7 @@ Explanation explain(const ReadScenario& read, const std::string& policy, std::si
   result.scenario = scenario.name;
   result.calibration = calibration.name;
   result.policy = policy.empty() ? fastest_policy(read, threads) : policy;
-  const PlanResult made = find_policy(result.policy)->make(refit);
+  const PlanResult made = plan_under(*find_policy(result.policy), refit, calibration);
   if (const Refused* refused = std::get_if<Refused>(&made))
     throw InputError({"--policy", 0, ""},
                      fmt::format("{}, which refuses: {}", result.policy, refused->reason),

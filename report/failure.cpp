@@ -5,6 +5,7 @@
 
 #include "planner/check.hpp"
 #include "planner/operations.hpp"
+#include "planner/policies/local_puts.hpp"
 #include "planner/policy.hpp"
 #include "sim/simulation.hpp"
 
@@ -22,7 +23,7 @@ class FailureJudge {
   FailureRow run(const Policy& policy) const {
     FailureRow row;
     row.policy = policy.name;
-    const PlanResult made = policy.make(refit_);
+    const PlanResult made = plan_under(policy, refit_, calibration_);
     if (const Refused* refused = std::get_if<Refused>(&made)) {
       row.refused = refused->reason;
       return row;

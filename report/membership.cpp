@@ -9,6 +9,7 @@
 
 #include "planner/check.hpp"
 #include "planner/operations.hpp"
+#include "planner/policies/local_puts.hpp"
 #include "planner/policy.hpp"
 #include "sim/simulation.hpp"
 
@@ -29,7 +30,7 @@ struct CostRange {
 PlannedMove planned(const Refit& refit, const std::string& policy, const Calibration& calibration) {
   PlannedMove move;
   move.policy = policy;
-  const PlanResult made = find_policy(policy)->make(refit);
+  const PlanResult made = plan_under(*find_policy(policy), refit, calibration);
   if (const Refused* refused = std::get_if<Refused>(&made)) {
     move.refused = refused->reason;
     return move;

@@ -10,6 +10,7 @@
 
 #include "planner/check.hpp"
 #include "planner/operations.hpp"
+#include "planner/policies/local_puts.hpp"
 #include "report/explain.hpp"
 #include "report/page_traffic.hpp"
 #include "report/timeline_view.hpp"
@@ -315,7 +316,7 @@ Json settings_json(const Refit& refit) {
 
 std::string page_data(const Refit& refit, const Policy& policy, const Calibration& calibration,
                       const std::vector<std::string>& assumed, const PageLimits& limits) {
-  const PlanResult made = policy.make(refit);
+  const PlanResult made = plan_under(policy, refit, calibration);
   const Operations operations = expand(refit, std::get<Plan>(made));
   const PageWriter writer(refit, operations, calibration, limits);
   const Json document{{"policy", policy.name},

@@ -224,8 +224,10 @@ class Builder {
     if (operation.kind == StepKind::broadcast && operation.parts > 0) {
       add_host(result, 0, operation.source, operation.parts, calibration_.export_time_per_tensor);
     }
-    const Constant& occupied =
-        network ? calibration_.network_operation_time : calibration_.nvlink_operation_time;
+    const bool put = operation.kind == StepKind::put && calibration_.replay.has_value();
+    const Constant& occupied = network ? calibration_.network_operation_time
+                               : put   ? calibration_.replay->kernel_time
+                                       : calibration_.nvlink_operation_time;
     const Bytes overhead = rate_alone(route) * duration(occupied);
     result.phases[1] = {class_of(route), operation.bytes.value + overhead.value};
     return result;

@@ -3,15 +3,18 @@
 //
 // Heads. A stage whose ports could send each byte to k* = bound x capacity / bytes domains within the lower
 // bound (rounded down) feeds all n domains if n <= k*, else 0.97 k*, rounded down again (slack eases the
-// order); chains of domains do the rest. Order: balanced_order.hpp. Chains of depth d take d x window rounds
-// to fill and to drain, and get 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part.
+// order); chains of domains do the rest, or pairs of binary trees where chains would take longer to fill than
+// trees do with 12 % more. Order: balanced_order.hpp. Chains of depth d take d x window rounds to fill and to
+// drain, and get 512 (1 + d) rounds, as a power of two, or fewer where few GPUs take part.
 // Where NICs of one domain are unevenly loaded, the idler ones are lent (nic_lending.hpp), in more rounds.
+// Where nothing joins the rails, what has to change rails hops over NVLink (rail_hops.hpp) instead.
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -19,8 +22,10 @@
 #include "planner/byte_classes.hpp"
 #include "planner/policies/balanced_order.hpp"
 #include "planner/policies/balanced_pattern.hpp"
+#include "planner/policies/entry_domains.hpp"
 #include "planner/policies/nic_lending.hpp"
 #include "planner/policies/pattern_cache.hpp"
+#include "planner/policies/rail_hops.hpp"
 #include "planner/policy.hpp"
 
 namespace isthmus {
@@ -30,6 +35,8 @@ constexpr std::uint32_t most_rotations = 8;          // of one tensor
 constexpr std::size_t most_rotated_steps = 1 << 17;  // of all its rotations: bounds memory
 constexpr std::uint32_t free_rounds = 256;           // where no transfer waits for others
 constexpr std::uint32_t rounds_of_depth = 512;       // times 1 + depth, where some do
+// How many rounds later goes on what has come (balanced_order.hpp); what trees lose beside fill (7 to 14 %).
+constexpr double rounds_behind = 16, tree_loss = 0.12;
 constexpr std::uint32_t nvlink_rounds = 2048, most_rounds = 4096;
 constexpr std::uint32_t lent_rounds = 1024;    // at least, where NICs are lent: NVLink has bursts to smooth
 constexpr std::uint32_t rounds_of_port = 256;  // times the ports of the side that has more
@@ -89,7 +96,8 @@ class Planner {
   /// What lends NICs in too few rounds is to be planned again with more.
   bool wants_more_rounds() const { return lent_ && rounds_.rounds[network_lane] < lent_rounds; }
 
-  Plan order() {
+  PlanResult order() {
+    if (!left_.empty()) return Refused{left_};
     order_balanced(refit_, rounds_, plan_);
     return std::move(plan_);
   }
@@ -103,7 +111,8 @@ class Planner {
       const RefitEntry& entry = refit_.tensors[t];
       add(TensorId{t}, entry, reaches[to_size(entry.stage)], uses[entry.geometry]++);
     }
-    lent_ = lend_nics(refit_, bound_, plan_);
+    lent_ = rails_joined(refit_) && lend_nics(refit_, bound_, plan_);
+    if (!rails_joined(refit_)) left_ = hop_rails(refit_, plan_);
   }
 
  private:
@@ -111,7 +120,7 @@ class Planner {
   struct Traits {
     std::uint32_t domains = 0;
     std::uint32_t rotations = 1;
-    bool placement_matters = false;  // some holder shares a domain with a receiver
+    std::int64_t holders = 0;  // what matters of where they are: the base, or below 0 the rails
   };
 
   Traits& traits_of(const RefitEntry& entry) {
@@ -121,20 +130,29 @@ class Planner {
     return traits_[known->second];
   }
 
-  /// Where no holder shares a domain with a receiver, it does not matter where the holders are.
+  /// Where no holder shares a domain with a receiver, only the holders' rails matter.
   std::size_t find_traits(const RefitEntry& entry) {
     const bool meet = domains_meet(entry);
-    const std::int64_t holders = meet ? std::int64_t{entry.source_base.value} : -1;
+    const Geometry& geometry = refit_.geometries[entry.geometry];
+    const std::int64_t holders =
+        meet ? std::int64_t{entry.source_base.value} : -1 - rails_of(geometry, entry.source_base);
     const auto [known, is_new] = traits_at_.try_emplace(
         std::make_tuple(entry.geometry, holders, entry.target_base.value), traits_.size());
     if (!is_new) return known->second;
-    const Geometry& geometry = refit_.geometries[entry.geometry];
     Traits& traits = traits_.emplace_back();
     traits.domains = entry_domains(refit_, geometry, entry.source_base, entry.target_base);
     if (rotation_helps(refit_, geometry, entry.source_base, entry.target_base))
       traits.rotations = most_rotations;
-    traits.placement_matters = meet;
+    traits.holders = holders;
     return known->second;
+  }
+
+  /// Numbers the rails of the holders, equal for equal ones.
+  std::int64_t rails_of(const Geometry& geometry, Rank base) {
+    std::vector<std::uint32_t> rails;
+    for (const Rank rank : geometry.source.mesh.ranks)
+      rails.push_back(rail_of(refit_.fabric, refit_.gpu({base.value + rank.value})));
+    return rails_.emplace(std::move(rails), static_cast<std::int64_t>(rails_.size())).first->second;
   }
 
   bool domains_meet(const RefitEntry& entry) const {
@@ -160,9 +178,10 @@ class Planner {
                                 rounds_.bytes[traits.domains > 0 ? network_lane : nvlink_lane]};
     situation.heads = heads_of(traits.domains, reach);
     situation.rotation = use % traits.rotations;
+    situation.trees = trees_;
     PatternCache::Key key{entry.geometry, situation.heads, situation.rotation};
     const bool bare = refit_.train_ranks == 0;  // bases are free, and sides may share ranks
-    key.push_back(bare || traits.placement_matters ? std::int64_t{entry.source_base.value} : -1);
+    key.push_back(bare ? std::int64_t{entry.source_base.value} : traits.holders);
     key.push_back(bare ? std::int64_t{entry.target_base.value} : -1);
     const PatternId pattern = cache_.get(
         key, [&] { return balanced_pattern(refit_, refit_.geometries[entry.geometry], situation); });
@@ -174,19 +193,23 @@ class Planner {
 
   /// Rounds by the mean depth of the chains, and the bytes that a port moves in one if the bound is met.
   void choose_units(const std::vector<std::uint32_t>& reaches) {
-    double bytes = 0, deep = 0;  // deep: bytes times the length of the chains that they go through
+    double bytes = 0, chained = 0, branched = 0;  // the last two: bytes times how often they are passed on
     for (const RefitEntry& entry : refit_.tensors) {
       const std::uint32_t domains = traits_of(entry).domains;
       if (domains == 0) continue;
       const std::uint32_t heads = heads_of(domains, reaches[to_size(entry.stage)]);
       const double own = static_cast<double>(refit_.geometries[entry.geometry].source.bytes().value);
       bytes += own;
-      const std::uint32_t passes = (domains + heads - 1) / heads - 1;  // from domain to domain
-      deep += own * passes;
+      const std::uint32_t length = (domains + heads - 1) / heads;
+      chained += own * (length - 1);
+      branched += own * (needs_trees(domains, heads) ? std::bit_width(length) - 1 : length - 1);
     }
-    const auto depth = static_cast<std::uint32_t>(std::ceil(deep / std::max(1.0, bytes)));
-    rounds_.rounds[network_lane] =
-        depth == 0 ? free_rounds : std::min(most_rounds, std::bit_ceil(rounds_of_depth * (1 + depth)));
+    const auto mean = [&](double deep) {
+      return static_cast<std::uint32_t>(std::ceil(deep / std::max(1.0, bytes)));
+    };
+    trees_ = trees_win(mean(chained), mean(branched));
+    const std::uint32_t depth = mean(trees_ ? branched : chained);
+    rounds_.rounds[network_lane] = rounds_at(depth);
     rounds_.rounds[nvlink_lane] = nvlink_rounds;
     for (const std::uint16_t lane : {network_lane, nvlink_lane}) {
       const Bytes per_port = fastest_port(lane) * bound_;
@@ -200,6 +223,19 @@ class Planner {
       rounds_.bytes[lane] =
           std::clamp(Bytes{per_port.value / rounds_.rounds[lane]}, rounds_.smallest[lane], largest_unit);
     }
+  }
+
+  static std::uint32_t rounds_at(std::uint32_t depth) {
+    return depth == 0 ? free_rounds : std::min(most_rounds, std::bit_ceil(rounds_of_depth * (1 + depth)));
+  }
+
+  /// By the time to fill them, in rounds that have bytes.
+  bool trees_win(std::uint32_t chain_passes, std::uint32_t tree_passes) const {
+    const double filled = seconds(bound_) / seconds(unit_time);
+    const auto fill = [&](std::uint32_t passes) {
+      return passes * rounds_behind / std::max(1.0, std::min(filled, 1.0 * rounds_at(passes)));
+    };
+    return fill(tree_passes) + tree_loss < fill(chain_passes);
   }
 
   /// Order matters where ports have several partners: between two GPUs there is nothing to order.
@@ -235,11 +271,14 @@ class Planner {
   Plan plan_;
   PatternCache cache_;
   std::vector<Traits> traits_;
+  std::map<std::vector<std::uint32_t>, std::int64_t> rails_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::size_t>
       traits_of_;  // by tensor's place
   std::map<std::tuple<std::uint32_t, std::int64_t, std::uint32_t>, std::size_t>
       traits_at_;  // by what matters
   bool lent_ = false;
+  std::string left_;    // what no hop between rails helps
+  bool trees_ = false;  // in place of chains of more than two domains
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t window = 16;       // rounds in flight
 constexpr std::uint32_t fan_window = 128;  // where one transfer feeds several in its lane, as bursts
+constexpr std::uint8_t tree_children = 2;  // so many are no burst
 constexpr std::int64_t block_share = 2;    // a block's steps have at most a round's bytes by this
 constexpr std::uint32_t not_here = 0xFFFFFFFF;
 
@@ -214,9 +215,9 @@ class BalancedOrder {
   }
 
   bool fans_out() const {
-    std::vector<char> feeding(transfers_.size());
+    std::vector<std::uint8_t> fed(transfers_.size());
     return std::any_of(feeds_.begin(), feeds_.end(),
-                       [&feeding](const Feed& feed) { return std::exchange(feeding[feed.feed], 1) != 0; });
+                       [&fed](const Feed& feed) { return ++fed[feed.feed] > tree_children; });
   }
 
   /// To the lender of a NIC out.

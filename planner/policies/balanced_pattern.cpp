@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/policies/cell_parts.hpp"
 #include "planner/policies/entry_domains.hpp"
 #include "planner/shards.hpp"
 
@@ -13,51 +14,20 @@ struct Arrival {
   std::uint32_t step;
 };
 
-/// Cuts a box into `parts` boxes along one dimension: the outermost that they divide or, but for the
-/// innermost, cut into boxes that differ by at most a sixteenth, so that runs stay long and aligned; else the
-/// longest.
-std::vector<Region> split(const Region& box, std::int64_t parts) {
-  constexpr std::int64_t fine = 16;
-  std::size_t along = 0;
-  for (std::size_t d = 0; d < box.dimensions; ++d) {
-    if (box.end[d] - box.begin[d] > box.end[along] - box.begin[along]) along = d;
-  }
-  for (std::size_t d = box.dimensions; d-- > 0;) {
-    const std::int64_t extent = box.end[d] - box.begin[d];
-    if (extent % parts == 0 || (extent >= fine * parts && d + 1 < box.dimensions)) along = d;
-  }
-  const std::int64_t extent = box.end[along] - box.begin[along];
-  parts = std::min(parts, extent);
-  const auto cut = [&](std::int64_t n) {
-    return box.begin[along] + static_cast<std::int64_t>(Int128{extent} * n / parts);
-  };
-  std::vector<Region> result;
-  for (std::int64_t i = 0; i < parts; ++i) {
-    Region part = box;
-    part.begin[along] = cut(i);
-    part.end[along] = cut(i + 1);
-    result.push_back(part);
-  }
-  return result;
-}
+/// The parts of a cell that take one way through the domains: all, or those of one of two trees.
+enum class PartsOf : std::uint8_t { all, first_tree, second_tree };
 
-/// How many receivers share a cell.
-std::int64_t shares_of(Bytes bytes, std::size_t receivers) {
-  const auto most = static_cast<std::int64_t>(receivers);
-  return std::clamp<std::int64_t>(bytes.value / smallest_part.value, 1, most);
-}
-
-/// Into how many parts a cell is cut: as many for each receiver that shares it, of at most half a unit.
-std::int64_t parts_of(Bytes bytes, std::size_t receivers, Bytes unit) {
-  const std::int64_t shares = shares_of(bytes, receivers);
-  const std::int64_t share = bytes.value / shares;
-  return shares * std::max<std::int64_t>(1, (2 * share + unit.value - 1) / unit.value);
+bool alike(const std::vector<const EntryDomain*>& domains) {
+  return std::all_of(domains.begin(), domains.end(), [&](const EntryDomain* domain) {
+    return domain->receivers.size() == domains.front()->receivers.size();
+  });
 }
 
 class PatternBuilder {
  public:
   PatternBuilder(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation)
-      : geometry_(geometry),
+      : refit_(refit),
+        geometry_(geometry),
         situation_(situation),
         cells_(cells_of(geometry)),
         domains_(refit, cells_, situation.source_base, situation.target_base),
@@ -103,7 +73,11 @@ class PatternBuilder {
       const std::size_t by = (cell.source + cell.target + situation_.rotation) % open.size();
       std::rotate(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(by), open.end());
     }
-    for (std::size_t i = 0; i < open.size(); ++i) enter(*open[i], i < heads ? nullptr : open[i - heads]);
+    if (situation_.trees && needs_trees(open.size(), heads) && alike(open)) {
+      grow_trees(open, heads);
+    } else {
+      for (std::size_t i = 0; i < open.size(); ++i) enter(*open[i], i < heads ? nullptr : open[i - heads]);
+    }
     for (const std::uint32_t receiver : touched_) arrivals_[receiver].clear();
     touched_.clear();
   }
@@ -124,8 +98,29 @@ class PatternBuilder {
     }
   }
 
+  /// In place of each chain two complete binary trees over its domains, the second numbered backwards: what
+  /// is inside the one is a leaf of the other, so that a domain sends on at most twice one half.
+  void grow_trees(const std::vector<const EntryDomain*>& open, std::size_t heads) {
+    for (std::size_t head = 0; head < heads; ++head) {
+      const std::size_t count = (open.size() - head + heads - 1) / heads;
+      for (const PartsOf tree : {PartsOf::first_tree, PartsOf::second_tree}) {
+        const auto domain = [&](std::size_t place) {
+          return open[head + heads * (tree == PartsOf::first_tree ? place : count - 1 - place)];
+        };
+        for (std::size_t place = 0; place < count; ++place)
+          enter(*domain(place), place == 0 ? nullptr : domain((place - 1) / 2), tree);
+      }
+    }
+  }
+
+  /// Trees take turns from part to part of each receiver, or from receiver to receiver where it has one part.
+  static PartsOf tree_of(std::size_t part, std::size_t parts, std::size_t receivers) {
+    const std::size_t turn = parts >= 2 * receivers ? part / receivers : part;
+    return turn % 2 == 0 ? PartsOf::first_tree : PartsOf::second_tree;
+  }
+
   /// Brings the cell into a domain, from its holders or from `upstream`, and spreads it inside.
-  void enter(const EntryDomain& entry, const EntryDomain* upstream) {
+  void enter(const EntryDomain& entry, const EntryDomain* upstream, PartsOf which = PartsOf::all) {
     const std::size_t receivers = entry.receivers.size();
     if (parts_.empty() || parts_for_ != receivers) {
       parts_ =
@@ -133,10 +128,12 @@ class PatternBuilder {
       parts_for_ = receivers;
     }
     const std::vector<Region>& parts = parts_;
+    if (upstream == nullptr) choose_holders(entry, which);
     for (std::size_t p = 0; p < parts.size(); ++p) {
+      if (which != PartsOf::all && which != tree_of(p, parts.size(), receivers)) continue;
       const std::size_t at = (p + shift_) % receivers;
       const std::uint32_t first = entry.receivers[at];
-      const std::uint32_t arrived = upstream == nullptr ? send_from_holder(entry, parts[p], first)
+      const std::uint32_t arrived = upstream == nullptr ? send_from_holder(entry, parts[p], chosen_[p], first)
                                                         : send_from_relay(*upstream, parts[p], at, first);
       for (std::size_t other = 1; other < receivers; ++other) {
         pass_on(parts[p], first, entry.receivers[(at + other) % receivers], arrived);
@@ -144,19 +141,73 @@ class PatternBuilder {
     }
   }
 
-  std::uint32_t send_from_holder(const EntryDomain& entry, const Region& part, std::uint32_t receiver) {
-    const std::vector<std::uint32_t>& all = cells_.sources[cell_->source].holders;
-    const std::vector<std::uint32_t>& holders = entry.holders.empty() ? all : entry.holders;
+  const std::vector<std::uint32_t>& holders_for(const EntryDomain& entry) const {
+    return entry.holders.empty() ? cells_.sources[cell_->source].holders : entry.holders;
+  }
+
+  /// Which holder sends each part: all of them in turn, by count, and of those whose turn it is the one on
+  /// the receiver's rail where there is one.
+  void choose_holders(const EntryDomain& entry, PartsOf which) {
+    const std::vector<std::uint32_t>& holders = holders_for(entry);
+    const std::size_t receivers = entry.receivers.size();
+    std::uint32_t& next = next_holder_[cell_->source];
+    turns_.clear();
+    open_parts_.clear();
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      if (which != PartsOf::all && which != tree_of(p, parts_.size(), receivers)) continue;
+      open_parts_.push_back(p);
+      turns_.push_back(holders[next++ % holders.size()]);
+    }
+    chosen_.assign(parts_.size(), 0);
+    if (entry.holders.empty() && holders.size() > 1) match_rails(entry, open_parts_);
+    for (std::size_t i = 0; i < open_parts_.size(); ++i) chosen_[open_parts_[i]] = turns_[i];
+  }
+
+  /// Settles parts for which it is the turn of a holder on their receiver's rail; the rest stay open.
+  void match_rails(const EntryDomain& entry, std::vector<std::size_t>& open) {
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      const std::size_t part = open[i];
+      const std::uint32_t rail = rail_of_target(entry.receivers[(part + shift_) % entry.receivers.size()]);
+      const auto same = std::find_if(turns_.begin(), turns_.end(),
+                                     [&](std::uint32_t holder) { return rail_of_source(holder) == rail; });
+      if (same == turns_.end()) {
+        open[left++] = part;
+        continue;
+      }
+      chosen_[part] = *same;
+      turns_.erase(same);
+    }
+    open.resize(left);
+  }
+
+  std::uint32_t rail_of_source(std::uint32_t holder) const {
+    return rail_of(refit_.fabric, refit_.gpu({situation_.source_base.value + holder}));
+  }
+  std::uint32_t rail_of_target(std::uint32_t receiver) const {
+    return rail_of(refit_.fabric, refit_.gpu({situation_.target_base.value + receiver}));
+  }
+
+  std::uint32_t send_from_holder(const EntryDomain& entry, const Region& part, std::uint32_t holder,
+                                 std::uint32_t receiver) {
     Step step;
-    step.source = LocalRank::source(holders[next_holder_[cell_->source]++ % holders.size()]);
+    step.source = LocalRank::source(holder);
     step.lane = entry.holders.empty() ? network_lane : nvlink_lane;
     return deliver(step, part, receiver);
   }
 
-  /// The upstream receiver in the same place relays, once all that overlaps the part has arrived there.
+  /// The upstream receiver in the same place relays, or one on the same rail where that one is not, once all
+  /// that overlaps the part has arrived there.
   std::uint32_t send_from_relay(const EntryDomain& upstream, const Region& part, std::size_t at,
                                 std::uint32_t receiver) {
-    const std::uint32_t relay = upstream.receivers[at % upstream.receivers.size()];
+    const std::vector<std::uint32_t>& relays = upstream.receivers;
+    std::uint32_t relay = relays[at % relays.size()];
+    const std::uint32_t rail = rail_of_target(receiver);
+    const auto same = rail_of_target(relay) == rail
+                          ? relays.end()
+                          : std::find_if(relays.begin(), relays.end(),
+                                         [&](std::uint32_t other) { return rail_of_target(other) == rail; });
+    if (same != relays.end()) relay = *same;
     Step step;
     step.from = Buffer::target;
     step.source = LocalRank::target(relay);
@@ -190,6 +241,7 @@ class PatternBuilder {
     return index;
   }
 
+  const Refit& refit_;
   const Geometry& geometry_;
   const BalancedSituation& situation_;
   Cells cells_;
@@ -199,8 +251,11 @@ class PatternBuilder {
   std::vector<std::vector<Arrival>> arrivals_;  // per local target rank, of the present cell
   std::vector<std::uint32_t> touched_;          // receivers with arrivals
   const Cell* cell_ = nullptr;
-  std::vector<Region> parts_;  // of the present cell
-  std::size_t parts_for_ = 0;  // receivers
+  std::vector<Region> parts_;            // of the present cell
+  std::vector<std::uint32_t> chosen_;    // the holder that sends each part
+  std::vector<std::uint32_t> turns_;     // holders whose turn it is
+  std::vector<std::size_t> open_parts_;  // parts without a holder so far
+  std::size_t parts_for_ = 0;            // receivers
   std::size_t shift_ = 0;
 };
 
@@ -209,6 +264,8 @@ class PatternBuilder {
 Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation) {
   return PatternBuilder(refit, geometry, situation).build();
 }
+
+bool needs_trees(std::size_t domains, std::size_t heads) { return domains > 2 * heads; }
 
 bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base) {
   const Cells cells = cells_of(geometry);

@@ -2,8 +2,9 @@
 // The steps of one tensor under `balanced`. Every cell (bytes with one set of holders and one of receivers)
 // enters each NVLink domain of its receivers once, cut into equally many parts for each receiver (small cells
 // for fewer receivers); each receiver passes its parts on to the others over NVLink. At most `heads` domains
-// are fed by the holders, the others by a domain before them in a chain. A domain that has a holder is fed
-// from inside. Load shares: parts of one source shard go to its holders in turn; parts start at another
+// are fed by the holders, the others by a domain before them in a chain, or in one of two binary trees that
+// take turns from part to part. A domain that has a holder is fed from inside. Load shares: parts of one
+// source shard go to its holders in turn, to receivers on the holder's rail first; parts start at another
 // receiver for each cell.
 
 #include <vector>
@@ -20,11 +21,11 @@ struct BalancedSituation {
   std::uint32_t heads = 1;     // most domains that one cell is sent to by its holders
   std::uint32_t rotation = 0;  // where holders, receivers and chains start
   Bytes unit{1};               // cells are cut into parts of at most half of it for each receiver
+  bool trees = false;          // two binary trees below each head in place of longer chains
 };
 
-/// Receivers share a cell only where each gets at least this: 1 MB, the size below which an operation's
-/// fixed cost (4.5 us measured over NVLink) outweighs what splitting gains.
-inline constexpr Bytes smallest_part{1'000'000};
+/// Whether chains below the heads would be longer than two domains, the least for which trees are shorter.
+bool needs_trees(std::size_t domains, std::size_t heads);
 
 Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation);
 

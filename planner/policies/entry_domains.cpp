@@ -50,4 +50,9 @@ std::vector<EntryDomain> EntryDomains::find(const Cell& cell) const {
   return domains;
 }
 
+std::uint32_t rail_of(const Fabric& fabric, GpuId gpu) {
+  constexpr std::uint32_t no_rail = 0xFFFFFFFF;
+  return fabric.switch_of(gpu).value_or(no_rail);
+}
+
 }  // namespace isthmus

@@ -39,8 +39,7 @@ class PatternLending {
   };
   struct StagedPiece {
     Region region;
-    std::uint32_t step = no_step;    // that stages it; unknown of older ones
-    std::uint32_t source = no_step;  // the rank that it came from
+    std::uint32_t step = no_step;  // that brought it from its domain, if one did
   };
 
   LocalRank named(LocalRank rank) const {
@@ -50,7 +49,7 @@ class PatternLending {
 
   void note_staging(const Step& step) {
     if (step.to == Buffer::staging)
-      staged_[global_rank(like_, step.target).value].push_back({step.region, no_step, no_step});
+      staged_[global_rank(like_, step.target).value].push_back({step.region, no_step});
   }
 
   void add(std::uint32_t index, const StepPiece& piece) {
@@ -110,7 +109,7 @@ class PatternLending {
     const LocalRank receiver = std::exchange(step.target, LocalRank::source(lender));
     step.to = Buffer::staging;
     const std::uint32_t entry = push(step, after);
-    staged_[lender].push_back({step.region, entry, no_step});
+    staged_[lender].push_back({step.region, no_step});
     step.source = LocalRank::source(lender);
     step.target = receiver;
     step.from = Buffer::staging;
@@ -124,12 +123,11 @@ class PatternLending {
 
   bool leave(std::uint32_t index, Step step, const std::vector<std::uint32_t>& after, std::uint32_t lender) {
     if (!reachable(refit_.gpu({lender}), refit_.gpu(global(step.target)))) return false;
-    const std::uint32_t holder = global(step.source).value;
     std::uint32_t hop = no_step;
     for (const StagedPiece& staged : staged_[lender]) {
       if (intersect(staged.region, step.region).empty()) continue;
-      if (staged.source != holder || !staged.region.contains(step.region)) return false;
-      hop = staged.step;  // it went there for another domain
+      if (staged.step == no_step || !staged.region.contains(step.region)) return false;
+      hop = staged.step;  // it went there for another domain, perhaps from another holder
     }
     if (hop == no_step) {
       Step before = step;
@@ -137,7 +135,7 @@ class PatternLending {
       before.target = LocalRank::source(lender);
       before.to = Buffer::staging;
       hop = push(before, after);
-      staged_[lender].push_back({step.region, hop, holder});
+      staged_[lender].push_back({step.region, hop});
     }
     step.source = LocalRank::source(lender);
     step.from = Buffer::staging;

@@ -19,6 +19,8 @@
 namespace isthmus {
 
 inline constexpr std::uint16_t lending_lane = 2;
+inline constexpr std::uint32_t lending_window =
+    4;  // rounds in flight: more come in bursts where NVLink binds
 
 /// A part of a step: through `lender` if there is one.
 struct StepPiece {

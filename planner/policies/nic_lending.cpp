@@ -13,8 +13,6 @@
 namespace isthmus {
 namespace {
 
-constexpr std::uint32_t lending_window = 4;  // rounds in flight: more come in bursts where NVLink binds
-
 /// Instances that share pattern and ranks: what is done for one is done for all.
 struct LentBundle {
   std::vector<std::uint32_t> instances;
@@ -141,6 +139,8 @@ class NicLending {
   std::vector<LentBundle> bundles_;
 };
 
+}  // namespace
+
 void drop_unused_patterns(Plan& plan) {
   std::vector<std::uint32_t> number(plan.patterns.size());
   for (const Instance& instance : plan.instances) number[instance.pattern.index()] = 1;
@@ -153,8 +153,6 @@ void drop_unused_patterns(Plan& plan) {
   plan.patterns = std::move(used);
   for (Instance& instance : plan.instances) instance.pattern = {number[instance.pattern.index()]};
 }
-
-}  // namespace
 
 bool lend_nics(const Refit& refit, Duration least, Plan& plan) {
   if (refit.fabric.topology().routing.pxn) return false;  // senders' NICs are chosen by the receiver's rail

@@ -13,4 +13,7 @@ namespace isthmus {
 /// Requires instances without a schedule, and `lending_lane` to be the next lane.
 bool lend_nics(const Refit& refit, Duration least, Plan& plan);
 
+/// Renumbers the patterns that instances have, and drops the others.
+void drop_unused_patterns(Plan& plan);
+
 }  // namespace isthmus

@@ -1,5 +1,7 @@
 #include "report/gpu_prediction.hpp"
 
+#include <cstdio>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +10,7 @@
 #include "model/error.hpp"
 #include "model/refit.hpp"
 #include "model/refit_scale.hpp"
+#include "planner/policies/local_puts.hpp"
 #include "planner/policy.hpp"
 #include "tests/support/project_files.hpp"
 
@@ -55,6 +58,20 @@ void add_exchange(hw::GpuSchedule& schedule, std::vector<hw::Message> messages) 
   launch.waits_begin = launch.waits_end = static_cast<std::uint32_t>(schedule.waits.size());
   schedule.launches.push_back(launch);
   for (auto& begin : schedule.moves_begin) begin.push_back(begin.back());
+}
+
+TEST(GpuPrediction, of_many_small_tensors_is_shorter_with_the_puts_of_balanced) {
+  for (const char* name :
+       {"pair-many-tensors", "rows-to-columns-4", "pair-one-tensor", "bidirectional-2", "replicas-4-to-2"}) {
+    const Refit refit = metal(name, 1);
+    Plan plan = std::get<Plan>(plan_balanced(refit));
+    const double messages = predicted(hw::make_schedule(hw::Program(refit, plan), 2), constants);
+    EXPECT_GT(put_where_faster(refit, read_calibration("h200-nvlink", project_folder() / "scenarios"), plan),
+              0U);
+    const double puts = predicted(hw::make_schedule(hw::Program(refit, plan), 2), constants);
+    std::printf("%s: messages %.6f s, puts %.6f s\n", name, messages, puts);
+    EXPECT_LT(puts, messages) << name;
+  }
 }
 
 TEST(GpuPrediction, of_no_launches_is_no_time) {
