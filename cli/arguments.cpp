@@ -184,6 +184,8 @@ int run(int argc, char** argv) {
   add_inventory(app, inventory_options);
   ExplainOptions explain_options;
   const CLI::App* explain_command = add_explain(app, explain_options);
+  StepOptions step_options;
+  const CLI::App* step_command = add_step(app, step_options);
   SweepOptions sweep_options;
   const CLI::App* sweep_command = add_sweep(app, sweep_options);
   ScoreboardOptions scoreboard_options;
@@ -209,6 +211,7 @@ int run(int argc, char** argv) {
   if (plan_commands.diff->parsed()) return diff_plans(diff_options);
   if (scoreboard_command->parsed()) return scoreboard(scoreboard_options);
   if (explain_command->parsed()) return explain(explain_options);
+  if (step_command->parsed()) return step(step_options);
   if (sweep_command->parsed()) return sweep(sweep_options);
   if (validate_command->parsed()) return validate(validate_options);
   if (topology_commands.show->parsed()) return show_topology(topology_options);
