@@ -51,6 +51,10 @@ void require_room(const StepReport& report, const RefitCost& cost) {
                    fmt::format("at most {:.0f} s in all", most_seconds));
 }
 
+double share_of_step(const sim::PipelineTimes& window, Duration part) {
+  return window.all.value > 0 ? seconds(part) / seconds(window.all) : 0;
+}
+
 /// Time that generators lost to one refit's being there.
 Duration lost_time(const sim::PipelineTimes& window, DuringRefit during) {
   const bool stands = during != DuringRefit::generate;
@@ -120,9 +124,20 @@ void compare_best(StepReport& report, const MeasuredPolicy& best, const std::vec
 
 }  // namespace
 
-double StepFigures::refit_share() const {
-  if (window.all.value == 0) return 0;
-  return seconds(window.hold + window.train_refit) / seconds(window.all);
+double StepFigures::refit_share() const { return share_of_step(window, window.train_refit); }
+
+double StepFigures::train_idle_share() const {
+  return share_of_step(window, window.hold + window.train_idle);
+}
+
+double StepFigures::generate_idle_share() const {
+  return share_of_step(window, window.tail + window.generate_idle);
+}
+
+double StepReport::slowdown(const StepBudgetRow& row) const {
+  Duration least = row.cost.alone;
+  for (const StepBudgetRow& each : budgets) least = std::min(least, each.cost.alone);
+  return least.value > 0 ? seconds(row.cost.beside) / seconds(least) : 1;
 }
 
 double StepFigures::mean_staleness() const {

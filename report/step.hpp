@@ -3,7 +3,7 @@
 // through the pipeline of rollout, training and refit (sim/pipeline.hpp) over `steps` steps, of which the
 // last half is looked at. Of that window, per step:
 //   step            time / steps
-//   shares          of a side's time: parts of PipelineTimes, which add up to 1
+//   shares          of a side's time: parts of PipelineTimes; all of a side's add up to 1
 //   lost            slowed + stopped, and refits that generators stood still for; x tokens per second: tokens
 //   least interval  what one refit keeps generators busy or the trainer from the next: pause + refit + load +
 //                   cache. No schedule refreshes the policy more often
@@ -32,8 +32,11 @@ struct StepFigures {
   std::map<std::int64_t, double> staleness;  // refits behind: share of tokens
   double hours = 0, gpu_hours = 0;           // of 1,000 steps
 
-  /// (hold + refit) / all of the trainer's time.
+  // Shares of `all`: weights are being sent; the side's GPUs do nothing. Being held is idle, and so are tails
+  // alone, with which few GPUs are at work.
   double refit_share() const;
+  double train_idle_share() const;
+  double generate_idle_share() const;
   double mean_staleness() const;
 };
 
@@ -70,6 +73,9 @@ struct StepReport {
   std::string best{};                        // of them, by step time; empty: none
   std::vector<StepScheduleRow> schedules{};  // of the best
   std::vector<StepBudgetRow> budgets{};      // likewise, refits beside decoding
+
+  /// Of the refit: beside decoding with this budget, over the fastest alone of all budgets.
+  double slowdown(const StepBudgetRow& row) const;
 };
 
 /// The scenario's schedule.

@@ -39,13 +39,12 @@ const std::vector<std::string> figure_heads{
     "lost per step", "hours",       "GPU-hours",      "refits behind"};
 
 std::vector<std::string> figure_cells(const StepReport& report, const StepFigures& figures) {
-  const sim::PipelineTimes& window = figures.window;
-  const std::string lost = report.times.tokens > 0 ? fmt::format("{:.4g} tokens", figures.tokens_lost)
+  const std::string lost = report.times.tokens > 0 ? fmt::format("{:.0f} tokens", figures.tokens_lost)
                                                    : time_text(figures.lost_seconds);
   return {time_text(figures.step_seconds),
           percent(figures.refit_share()),
-          percent(share_in(window, window.train_idle)),
-          percent(share_in(window, window.generate_idle)),
+          percent(figures.train_idle_share()),
+          percent(figures.generate_idle_share()),
           time_text(figures.least_interval_seconds),
           lost,
           fmt::format("{:.2f}", figures.hours),
@@ -118,18 +117,15 @@ std::string schedules_text(const StepReport& report) {
 std::string budgets_text(const StepReport& report) {
   if (report.budgets.empty()) return "";
   std::vector<std::pair<std::vector<std::string>, const StepFigures*>> rows;
-  const double least = seconds(report.budgets.back().cost.alone);
   for (const StepBudgetRow& row : report.budgets) {
-    const double slower = least > 0 ? seconds(row.cost.beside) / least : 1;
     rows.push_back({{row.ctas > 0 ? fmt::to_string(row.ctas) : "no SMs", time_text(seconds(row.cost.alone)),
-                     time_text(seconds(row.cost.beside)), fmt::format("{:.2f}", slower),
+                     time_text(seconds(row.cost.beside)), fmt::format("{:.3f}", report.slowdown(row)),
                      percent(static_cast<double>(row.cost.decoding) * 1e-9)},
                     &row.figures});
   }
   return fmt::format("\nrefits while generating, {}, by CTAs that the transport has on each GPU:\n",
                      report.best) +
-         table({"CTAs", "refit alone", "beside decoding", "ratio to the last row's alone", "decoding keeps"},
-               rows, report);
+         table({"CTAs", "refit alone", "beside decoding", "slowdown", "decoding keeps"}, rows, report);
 }
 
 StepJson figures_json(const StepFigures& figures) {
@@ -141,6 +137,8 @@ StepJson figures_json(const StepFigures& figures) {
   const auto share = [&](Duration part) { return share_in(window, part); };
   return {{"step_seconds", figures.step_seconds},
           {"refit_share", figures.refit_share()},
+          {"train_idle_share", figures.train_idle_share()},
+          {"generate_idle_share", figures.generate_idle_share()},
           {"train_shares",
            {{"train", share(window.train)},
             {"hold", share(window.hold)},
@@ -222,7 +220,7 @@ std::string to_json(const StepReport& report) {
     schedules.push_back(std::move(json));
   }
   for (const StepBudgetRow& row : report.budgets) {
-    StepJson json{{"ctas", row.ctas}};
+    StepJson json{{"ctas", row.ctas}, {"slowdown", report.slowdown(row)}};
     json.update(cost_json(row.cost));
     json.update(figures_json(row.figures));
     budgets.push_back(std::move(json));

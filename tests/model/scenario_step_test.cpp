@@ -81,7 +81,7 @@ TEST(ScenarioStep, yields_to_overrides) {
 
 TEST(ScenarioStep, is_refused_with_line_key_and_what_is_allowed) {
   EXPECT_EQ(refusal("  rollout_time: 40\n  train_time: 20 s\n"),
-            "s.yaml:6: step.rollout_time: found 40; allowed: a time with its unit, such as 25 us or 0.2 ms");
+            "s.yaml:6: step.rollout_time: found '40'; allowed: a time with its unit, such as 25 us or 0.2 ms");
   EXPECT_THAT(refusal(phases + "  staleness: 2\n"),
               HasSubstr("s.yaml:8: step.staleness: found staleness of a synchronous schedule; allowed: it "
                         "with schedule: asynchronous"));
@@ -98,7 +98,7 @@ TEST(ScenarioStep, is_refused_with_line_key_and_what_is_allowed) {
   EXPECT_THAT(refusal(phases + "  cache_time: 1 s\n  prefill: {}\n"), HasSubstr("prefill beside cache_time"));
   EXPECT_THAT(refusal(phases + "  load_time: 100001 s\n"), HasSubstr("at most 100000 s"));
   EXPECT_THAT(refusal(phases + "  decode: {nvlink: 1.5}\n"), HasSubstr("a share: 0, or 0.001 to 1"));
-  EXPECT_THAT(refusal(phases + "  ctas: 0\n"), HasSubstr("step.ctas: found 0; allowed: "));
+  EXPECT_THAT(refusal(phases + "  ctas: 0\n"), HasSubstr("step.ctas: found '0'; allowed: "));
   EXPECT_THAT(refusal(phases + "  steps: 3\n"), HasSubstr("a whole number from 4 to 10000"));
   EXPECT_THAT(refusal(phases + "  rolout_time: 1 s\n"), HasSubstr("rollout_time"));
   EXPECT_THAT(refusal("  rollout: {prompts: 1, tokens: 9, longest: 10, tokens_per_second_per_gpu: 1}\n"
