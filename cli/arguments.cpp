@@ -1,3 +1,5 @@
+#include <optional>
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -146,6 +148,18 @@ TopologyCommands add_topology(CLI::App& app, TopologyOptions& options) {
   return {show, convert, diff};
 }
 
+/// The exit status where there is nothing to run.
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    fmt::print(stderr, "isthmus: {}; see isthmus --help\n", printable(error.what(), 200));
+    return 2;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -193,13 +207,7 @@ int run(int argc, char** argv) {
   TopologyOptions topology_options;
   const TopologyCommands topology_commands = add_topology(app, topology_options);
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    fmt::print(stderr, "isthmus: {}; see isthmus --help\n", printable(error.what(), 200));
-    return 2;
-  }
+  if (const std::optional<int> status = parse(app, argc, argv)) return *status;
   if (simulate_command->parsed()) return simulate(simulate_options);
   if (fail_command->parsed()) return fail(fail_options);
   if (bound_command->parsed()) return bound(bound_options);

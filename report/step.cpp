@@ -58,7 +58,7 @@ double share_of_step(const sim::PipelineTimes& window, Duration part) {
 /// Time that generators lost to one refit's being there.
 Duration lost_time(const sim::PipelineTimes& window, DuringRefit during) {
   const bool stands = during != DuringRefit::generate;
-  return window.slowed + window.stopped + (stands ? window.generate_refit : Duration{});
+  return window.drain + window.slowed + window.stopped + (stands ? window.generate_refit : Duration{});
 }
 
 Duration least_interval(const StepReport& report, const StepSchedules& schedule, const RefitCost& cost) {
@@ -131,7 +131,7 @@ double StepFigures::train_idle_share() const {
 }
 
 double StepFigures::generate_idle_share() const {
-  return share_of_step(window, window.tail + window.generate_idle);
+  return share_of_step(window, window.tail + window.drain + window.generate_idle);
 }
 
 double StepReport::slowdown(const StepBudgetRow& row) const {

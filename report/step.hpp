@@ -4,7 +4,8 @@
 // last half is looked at. Of that window, per step:
 //   step            time / steps
 //   shares          of a side's time: parts of PipelineTimes; all of a side's add up to 1
-//   lost            slowed + stopped, and refits that generators stood still for; x tokens per second: tokens
+//   lost            drain + slowed + stopped, and refits that generators stood still for; x tokens per
+//                   second: tokens
 //   least interval  what one refit keeps generators busy or the trainer from the next: pause + refit + load +
 //                   cache. No schedule refreshes the policy more often
 //   run             1,000 steps: hours, and hours x GPUs of both sides

@@ -147,6 +147,7 @@ StepJson figures_json(const StepFigures& figures) {
           {"generate_shares",
            {{"rollout", share(window.generate)},
             {"tail", share(window.tail)},
+            {"drain", share(window.drain)},
             {"slowed", share(window.slowed)},
             {"refit", share(window.generate_refit)},
             {"stopped", share(window.stopped)},

@@ -3,9 +3,9 @@
 // a GPU and one into it, each with
 //     CTAs x channel_bandwidth   bytes per second,
 // which all that leaves (enters) the GPU shares, over NVLink and over the network alike: NCCL's channels copy
-// both out of and into their FIFOs. Invariant: traffic that is charged to a GPU's port crosses that GPU's own
-// NVLink port or the link of its own that leads to its NIC. GPUs that have no link of their own there, because
-// they share all of it, are charged for NVLink only.
+// both out of and into their FIFOs.
+// Invariant: traffic that is charged to a GPU's port crosses that GPU's own NVLink port, or the link of its
+// own that leads to its NIC. GPUs without such a link, because they share it, are charged for NVLink only.
 
 #include <cstdint>
 #include <vector>

@@ -49,9 +49,10 @@ struct PipelineStep {
 struct PipelineTimes {
   Duration all;
   Duration train, hold, train_refit, train_idle;  // hold: trained, but generators cannot take weights yet
-  // rollout, and tails without one; what decoding lost beside refits; refits that it stood still for, or that
-  // met no batch; pause, load and cache; nothing to do.
-  Duration generate, tail, slowed, generate_refit, stopped, generate_idle;
+  // rollout, and tails without one; tails that only a refit to come keeps a batch from joining; what decoding
+  // lost beside refits; refits that it stood still for, or that met no batch; pause, load and cache; nothing
+  // to do.
+  Duration generate, tail, drain, slowed, generate_refit, stopped, generate_idle;
   friend bool operator==(const PipelineTimes&, const PipelineTimes&) = default;
 };
 

@@ -80,8 +80,8 @@ TEST(ScenarioStep, yields_to_overrides) {
 }
 
 TEST(ScenarioStep, is_refused_with_line_key_and_what_is_allowed) {
-  EXPECT_EQ(refusal("  rollout_time: 40\n  train_time: 20 s\n"),
-            "s.yaml:6: step.rollout_time: found '40'; allowed: a time with its unit, such as 25 us or 0.2 ms");
+  EXPECT_THAT(refusal("  rollout_time: 40\n  train_time: 20 s\n"),
+              HasSubstr("s.yaml:6: step.rollout_time: found '40'; allowed: a time with its unit, such as"));
   EXPECT_THAT(refusal(phases + "  staleness: 2\n"),
               HasSubstr("s.yaml:8: step.staleness: found staleness of a synchronous schedule; allowed: it "
                         "with schedule: asynchronous"));

@@ -49,7 +49,8 @@ RC_GTEST_PROP(StepShards, of_each_side_add_up_to_the_step, ()) {
   const StepFigures figures = step_figures(report, any_schedule(), any_cost());
   const sim::PipelineTimes& w = figures.window;
   RC_ASSERT(w.train + w.hold + w.train_refit + w.train_idle == w.all);
-  RC_ASSERT(w.generate + w.tail + w.slowed + w.generate_refit + w.stopped + w.generate_idle == w.all);
+  RC_ASSERT(w.generate + w.tail + w.drain + w.slowed + w.generate_refit + w.stopped + w.generate_idle ==
+            w.all);
   double shares = 0;
   for (const auto& [behind, share] : figures.staleness) shares += share;
   RC_ASSERT(std::abs(shares - 1) < 1e-9);

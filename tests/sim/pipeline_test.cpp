@@ -207,8 +207,8 @@ RC_GTEST_PROP(PipelineShards, run_as_the_rules_applied_picosecond_by_picosecond,
     RC_ASSERT(instants(pipeline.steps[s]) == instants(ticked.steps[s]));
   }
   PipelineTimes times = pipeline.totals.back();
-  const Duration at_work = times.generate + times.tail + times.slowed;
-  times.generate = times.tail = times.slowed = {};
+  const Duration at_work = times.generate + times.tail + times.drain + times.slowed;
+  times.generate = times.tail = times.drain = times.slowed = {};
   RC_ASSERT(times == ticked.at_last);
   RC_ASSERT(at_work + times.generate_refit + times.stopped + times.generate_idle == times.all);
 }
@@ -217,7 +217,7 @@ RC_GTEST_PROP(PipelineShards, account_for_all_of_both_sides_time, ()) {
   const PipelineCase any = any_pipeline();
   const PipelineTimes times = run_pipeline(any.spec).between(0);
   RC_ASSERT(times.train + times.hold + times.train_refit + times.train_idle == times.all);
-  RC_ASSERT(times.generate + times.tail + times.slowed + times.generate_refit + times.stopped +
+  RC_ASSERT(times.generate + times.tail + times.drain + times.slowed + times.generate_refit + times.stopped +
                 times.generate_idle ==
             times.all);
 }
@@ -331,6 +331,25 @@ TEST(Pipeline, decoding_slows_a_refit_only_while_a_batch_is_in_flight) {
   spec.staleness = 0;
   const PipelineStep alone = run_pipeline(spec).steps[0];
   EXPECT_EQ((alone.sent - alone.trained).value, 10);
+}
+
+TEST(Pipeline, draining_costs_the_tails_that_a_next_batch_could_have_joined) {
+  PipelineSpec spec;
+  spec.rollout = {100};
+  spec.tail = {40};
+  spec.train = {10};
+  spec.refit = spec.loaded_refit = {5};
+  spec.staleness = 2;
+  spec.steps = 20;
+  // Batch 1 begins at 100 and is complete at 240; training 0 is over at 150: the last 40 are tails alone.
+  const Pipeline pipeline = run_pipeline(spec);
+  EXPECT_EQ(pipeline.steps[0].trained.value, 150);
+  EXPECT_EQ(pipeline.steps[0].sent.value, 245);
+  EXPECT_EQ(pipeline.totals[0].drain.value, 40);
+  EXPECT_EQ(pipeline.totals[0].tail.value, 0);
+  spec.staleness = 1;  // batch 2 may not begin anyway
+  EXPECT_EQ(run_pipeline(spec).totals[0].drain.value, 0);
+  EXPECT_EQ(run_pipeline(spec).totals[0].tail.value, 40);
 }
 
 }  // namespace
