@@ -183,6 +183,7 @@ class CommandLine {
     add(add_inventory(app, inventory_), inventory, inventory_);
     add(add_compare(app, compare_), compare, compare_);
     add(add_explain(app, explain_), explain, explain_);
+    add(add_step(app, step_), step, step_);
     add(add_sweep(app, sweep_), sweep, sweep_);
     add(add_scoreboard(app, scoreboard_), scoreboard, scoreboard_);
     const TopologyCommands topologies = add_topology(app, topology_);
@@ -213,6 +214,7 @@ class CommandLine {
   InventoryOptions inventory_;
   CompareOptions compare_;
   ExplainOptions explain_;
+  StepOptions step_;
   SweepOptions sweep_;
   ScoreboardOptions scoreboard_;
   TopologyOptions topology_;

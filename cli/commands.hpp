@@ -164,6 +164,16 @@ struct ExplainOptions {
 };
 int explain(const ExplainOptions& options);
 
+struct StepOptions {
+  std::string scenario;
+  std::optional<std::string> model;
+  std::vector<std::string> policies;  // empty: all
+  std::vector<std::string> overrides;
+  std::vector<int> budgets{4, 8, 16, 32, 0};  // CTAs of the transport to compare; 0: it needs no SMs
+  bool json = false;
+};
+int step(const StepOptions& options);
+
 struct SweepOptions {
   std::string space;
   std::vector<std::string> overrides;

@@ -198,6 +198,22 @@ CLI::App* add_explain(CLI::App& app, ExplainOptions& options) {
   return command;
 }
 
+CLI::App* add_step(CLI::App& app, StepOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "step", "The whole RL step around a refit: pace, idle GPUs, staleness, by policy (docs/step.md)");
+  add_scenario(*command, options);
+  add_policy(*command, options.policies);
+  command
+      ->add_option("--ctas", options.budgets,
+                   "Budgets of CTAs per GPU to compare, separated by commas; 0: no SMs; default 4,8,16,32,0")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->take_all();
+  return command;
+}
+
 CLI::App* add_sweep(CLI::App& app, SweepOptions& options) {
   CLI::App* command = app.add_subcommand(
       "sweep", "Enumerate layouts, predict those that may matter, rank by refit time (docs/sweep.md)");

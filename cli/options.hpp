@@ -63,6 +63,7 @@ CLI::App* add_replay(CLI::App& app, ReplayOptions& options);
 CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options);
 CLI::App* add_compare(CLI::App& app, CompareOptions& options);
 CLI::App* add_explain(CLI::App& app, ExplainOptions& options);
+CLI::App* add_step(CLI::App& app, StepOptions& options);
 CLI::App* add_sweep(CLI::App& app, SweepOptions& options);
 CLI::App* add_scoreboard(CLI::App& app, ScoreboardOptions& options);
 

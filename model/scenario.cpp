@@ -9,6 +9,7 @@
 #include "model/scenario_disturbance.hpp"
 #include "model/scenario_fabric.hpp"
 #include "model/scenario_reader.hpp"
+#include "model/scenario_step.hpp"
 #include "model/scenario_traffic.hpp"
 #include "model/text.hpp"
 #include "model/yaml.hpp"
@@ -148,7 +149,7 @@ bool read_traffic_form(const YamlValue& root, Scenario& scenario) {
   if (!traffic) return false;
   for (const std::string_view key :
        {"model", "train", "generate", "ranks", "tensor", "source", "target", "tensors", "refit", "published",
-        "background", "faults", "failed_steps"}) {
+        "background", "faults", "failed_steps", "step"}) {
     if (const auto value = root.find(key)) {
       value->refuse("this key beside traffic", "it without traffic (published: below traffic)");
     }
@@ -166,7 +167,7 @@ void read_content(const YamlValue& root, Scenario& scenario) {
                 "model, train, generate; or tensor, source, target; or tensors; or traffic");
   }
   const std::vector<std::string_view> foreign =
-      bare ? std::vector<std::string_view>{"model", "train", "generate", "ranks"}
+      bare ? std::vector<std::string_view>{"model", "train", "generate", "ranks", "step"}
            : std::vector<std::string_view>{"source", "target"};
   for (const std::string_view key : foreign) {
     const auto value = root.find(key);
@@ -184,7 +185,7 @@ void read_content(const YamlValue& root, Scenario& scenario) {
 void read_root(const YamlValue& root, Scenario& scenario) {
   root.allow_only({"name", "fabric", "model", "train", "generate", "ranks", "tensor", "source", "target",
                    "tensors", "traffic", "refit", "calibration", "published", "background", "faults",
-                   "failed_steps"});
+                   "failed_steps", "step"});
   const std::string stem = scenario.file.stem().string();
   scenario.name = stem.empty() ? "scenario" : printable(stem);
   if (const auto name = root.find("name")) scenario.name = name->text("a name of one line");
@@ -198,6 +199,7 @@ void read_root(const YamlValue& root, Scenario& scenario) {
     if (!is_path && !is_name(scenario.calibration)) calibration->refuse(form);
   }
   scenario.disturbances = read_disturbances(root);
+  if (const auto step = root.find("step")) read_step(*step);  // judged here, kept by find_step()
   if (const auto published = root.find("published")) scenario.published = read_published_rows(*published);
 }
 

@@ -54,6 +54,7 @@ class Builder {
       if (binds[l] == 0) continue;
       resource_of_link_[l] = network_.add_resource(left_of(capacities_[l].value, kernels_left_[l]));
     }
+    kernel_ports_ = KernelPorts(refit_.fabric, calibration_, interference_.ctas, network_);
   }
 
   /// Links whose capacity changes, or that others load, may bind where they did not; detours bring routes
@@ -119,7 +120,8 @@ class Builder {
         load.rate > 0 ? load.rate : left_of(network_.capacities()[resource], load.share);
     const std::int64_t cap = std::max<std::int64_t>(1, rate / load.flows);
     const std::uint32_t index = network_.add_class({{resource, Usage::one}}, {1, cap});
-    flows_.schedule.background.push_back({index, load.flows});
+    const auto number = static_cast<std::uint32_t>(&load - interference_.loads.data());
+    flows_.schedule.background.push_back({index, load.flows, number, cap * load.flows});
   }
 
   std::vector<Schedule::Capacity> changes_of(const Interference::Period& period) {
@@ -187,6 +189,8 @@ class Builder {
     if (capped(route)) {
       usages.push_back({network_.add_resource(collective_limit(route)), Usage::one});
     }
+    const std::vector<Usage> kernels = kernel_ports_.asked(routes_.usages(route));
+    usages.insert(usages.end(), kernels.begin(), kernels.end());
     return known = network_.add_class(std::move(usages));
   }
 
@@ -199,6 +203,7 @@ class Builder {
       rate = std::min(rate, Int128{capacities_[usage.resource].value} * Usage::one / usage.weight);
     }
     if (capped(route)) rate = std::min(rate, Int128{std::llround(calibration_.collective_bandwidth.value)});
+    rate = std::min(rate, kernel_ports_.most(routes_.usages(route)));
     return least = {static_cast<std::int64_t>(rate)};
   }
 
@@ -274,6 +279,7 @@ class Builder {
   const Routes& routes_;
   const Calibration& calibration_;
   Network network_;
+  KernelPorts kernel_ports_;
   Flows flows_;
   std::vector<Bandwidth> capacities_;            // by link
   std::vector<std::uint32_t> resource_of_link_;  // none: cannot bind

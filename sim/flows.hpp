@@ -5,6 +5,7 @@
 //   host thread of a rank  one second of work per second, in picoseconds of work
 //   memory of a GPU        read + write together, bytes per second
 //   a communicator's cap   collective_bandwidth, shared by its collectives with the same root
+//   kernels of a GPU       where the transport's CTAs are limited: sim/kernel_ports.hpp
 // A link that cannot bind is left out: its capacity is at least that of all the links before it (or after it)
 // on the routes of this plan together. Leaving it out changes no rate.
 
@@ -16,6 +17,7 @@
 #include "model/refit.hpp"
 #include "planner/operations.hpp"
 #include "sim/interference.hpp"
+#include "sim/kernel_ports.hpp"
 #include "sim/network.hpp"
 #include "sim/routes.hpp"
 #include "sim/schedule.hpp"

@@ -93,6 +93,12 @@ void Fluid::start_endless(std::uint32_t index, std::uint32_t flows) {
   if (flows > 1) recount(index);
 }
 
+std::int64_t Fluid::moved(std::uint32_t index) {
+  const Class& flow_class = classes_[index];
+  const Uint128 service = levels_.service(index) * flow_class.priority * flow_class.flows;
+  return static_cast<std::int64_t>((service >> rate_bits) / Uint128(picoseconds_per_second));
+}
+
 void Fluid::recount(std::uint32_t index) {
   if (is_recounted_[index] != 0) return;
   is_recounted_[index] = 1;

@@ -46,6 +46,8 @@ class Fluid {
   void start(std::uint32_t index, std::int64_t amount, std::uint32_t tag);
   /// Starts `flows` > 0 flows without end in a class that has none.
   void start_endless(std::uint32_t index, std::uint32_t flows);
+  /// What the flows of such a class have moved until now, all together, rounded down.
+  std::int64_t moved(std::uint32_t index);
   /// Ends all flows of a class now, complete or not; appends what each of them had left. Not for flows that
   /// started at this instant without bytes, nor for those without end.
   struct Cancelled {

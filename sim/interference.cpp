@@ -81,7 +81,8 @@ class InterferenceBuilder {
     const std::int64_t rate = load.rate ? load.rate->value : 0;
     const std::int64_t share = load.share ? share_of_whole(*load.share) : 0;
     if (rate == 0 && share == 0) return;
-    result_.loads.push_back({on_memory, where, share, rate, static_cast<std::uint32_t>(load.flows)});
+    const auto number = static_cast<std::uint32_t>(&load - disturbances_.background.data());
+    result_.loads.push_back({on_memory, where, share, rate, static_cast<std::uint32_t>(load.flows), number});
   }
 
   void add_periods() {

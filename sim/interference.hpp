@@ -30,6 +30,7 @@ struct Interference {
     std::int64_t share = 0;   // of its capacity
     std::int64_t rate = 0;    // or this, where it is not 0
     std::uint32_t flows = 1;
+    std::uint32_t load = 0;  // which of the disturbances' background it belongs to
   };
 
   std::vector<Period> periods{};
@@ -37,8 +38,9 @@ struct Interference {
   std::vector<std::pair<GpuId, std::int64_t>>
       kernels{};  // what is left of a GPU's SMs, where loads take some
   FailureRule rule{};
+  int ctas = 0;  // of the transport on each GPU; 0: no limit
 
-  bool none() const { return periods.empty() && loads.empty() && kernels.empty(); }
+  bool none() const { return periods.empty() && loads.empty() && kernels.empty() && ctas == 0; }
 };
 
 /// `routes` gets the detours.

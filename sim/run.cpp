@@ -204,6 +204,9 @@ void Run::finish(Ran& ran) {
   for (std::uint32_t i = 0; i < states_.size(); ++i) {
     if (states_[i] == State::waiting) outcome_.never_started.push_back(i);
   }
+  for (const Schedule::Background& load : schedule_.background) {
+    ran.background.push_back({fluid_.moved(load.flow_class)});
+  }
   ran.outcome = std::move(outcome_);
   ran.moved_by_class = std::move(moved_by_class_);
 }

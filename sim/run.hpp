@@ -29,6 +29,7 @@ struct Ran {
   std::vector<Instant> phase_begins;  // by operation and phase, of the last attempt, likewise
   Outcome outcome{};
   std::vector<Bytes> moved_by_class{};  // on routes; with a schedule only
+  std::vector<Bytes> background{};      // what each of the schedule moved
 };
 
 struct RunLogs {

@@ -28,6 +28,8 @@ struct Schedule {
   struct Background {
     std::uint32_t flow_class = 0;
     std::uint32_t flows = 1;
+    std::uint32_t load = 0;   // of Interference::loads
+    std::int64_t wanted = 0;  // by all of its flows together, per second
   };
 
   std::vector<Period> periods{};  // in the order of time

@@ -114,6 +114,12 @@ Simulator::Simulator(const Refit& refit, const Operations& operations, Symmetry 
     : Simulator(refit, operations, refit.disturbances, symmetry) {}
 
 Simulator::Simulator(const Refit& refit, const Operations& operations, const Disturbances& disturbances,
+                     int ctas)
+    : Simulator(refit, operations, disturbances, ctas > 0 ? Symmetry::never : Symmetry::where_useful) {
+  prepared_->interference.ctas = ctas;
+}
+
+Simulator::Simulator(const Refit& refit, const Operations& operations, const Disturbances& disturbances,
                      Symmetry symmetry) {
   auto prepared = std::make_unique<Prepared>(Prepared{refit, operations, Routes(refit, operations),
                                                       QueuePlan(operations), Staging(refit, operations)});
@@ -156,6 +162,12 @@ Prediction Simulator::run(const Calibration& calibration, Detail detail) const {
   prediction.timeline.link_bytes =
       ran.outcome.failures == 0 ? prepared_->routes.link_bytes() : moved_bytes(prepared_->routes, flows, ran);
   prediction.outcome = std::move(ran.outcome);
+  for (std::size_t b = 0; b < ran.background.size(); ++b) {
+    const Schedule::Background& flow = flows.schedule.background[b];
+    const Interference::Load& load = prepared_->interference.loads[flow.load];
+    prediction.background.push_back(
+        {load.load, load.on_memory, load.where, {flow.wanted}, ran.background[b]});
+  }
   account(refit, operations, calibration, flows.work, prediction);
   if (all) {
     const FinishedRun finished{

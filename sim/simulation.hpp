@@ -29,6 +29,15 @@
 
 namespace isthmus::sim {
 
+/// What a load of the background got on one port while the refit ran.
+struct BackgroundShare {
+  std::size_t load = 0;     // of Disturbances::background
+  bool on_memory = false;   // of a GPU; else a link
+  std::uint32_t where = 0;  // GPU or link
+  Bandwidth wanted;
+  Bytes moved;  // by all of its flows there
+};
+
 struct Prediction {
   Timeline timeline;
   Duration time;                 // makespan
@@ -43,6 +52,7 @@ struct Prediction {
   // Under faults. Where the run stopped, `time` is when nothing moved any more, and operations that never
   // started have empty spans at 0.
   Outcome outcome{};
+  std::vector<BackgroundShare> background{};  // on ports that the refit uses too
 
   // With Detail::terms:
   std::vector<Term> terms;           // what the time consists of; not under disturbances
@@ -66,13 +76,16 @@ class Simulator {
   /// With other disturbances than those of the refit. They break symmetry: nothing runs once for all then.
   Simulator(const Refit& refit, const Operations& operations, const Disturbances& disturbances,
             Symmetry symmetry = Symmetry::where_useful);
+  /// The same where the transport has so many CTAs on each GPU (sim/kernel_ports.hpp); 0: no limit. A limit
+  /// breaks symmetry too.
+  Simulator(const Refit& refit, const Operations& operations, const Disturbances& disturbances, int ctas);
   ~Simulator();
 
   Prediction run(const Calibration& calibration, Detail detail = Detail::totals) const;
 
  private:
   struct Prepared;
-  std::unique_ptr<const Prepared> prepared_;
+  std::unique_ptr<Prepared> prepared_;
 };
 
 /// One run of a Simulator.

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "model/scenario.hpp"
 #include "planner/policy.hpp"
+#include "sim/simulation.hpp"
 #include "tests/sim/fault_case.hpp"
 
 namespace isthmus::sim {
@@ -64,6 +66,30 @@ TEST(Interference, leaves_something_of_every_capacity_that_has_not_failed) {
   EXPECT_EQ(left_of(3, 0), 0);
   EXPECT_EQ(left_of(3, Interference::whole), 3);
   EXPECT_EQ(left_of(5, Interference::whole / 2), 2);
+}
+
+TEST(Interference, tells_what_each_load_got_beside_the_refit) {
+  Refit refit =
+      resolve(parse_scenario("fabric: {preset: dgx-h100, hosts: 2}\n"
+                             "tensor: {shape: [1000000000], dtype: u8}\n"
+                             "source: {mesh: [1], first_rank: 0, placements: [replicated]}\n"
+                             "target: {mesh: [1], first_rank: 8, placements: [replicated]}\n"
+                             "background:\n"
+                             "  - {on: nic, hosts: 1, gpus: 0, direction: in, share: 0.8, flows: 3}\n"
+                             "  - {on: nic, hosts: 0, gpus: 0, direction: out, rate: 5 GB/s}\n",
+                             "one.yaml"));
+  const Operations operations = expand(refit, std::get<Plan>(plan_p2p(refit)));
+  const Prediction prediction = simulate(refit, operations, wire_only());
+  // Into the NIC three flows of at most 13.3 GB/s share 50 GB/s with one of the refit: 12.5 GB/s each, 80 ms.
+  EXPECT_NEAR(seconds(prediction.time), 0.08, 1e-9);
+  ASSERT_EQ(prediction.background.size(), 2U);
+  const BackgroundShare &into = prediction.background[0], &out = prediction.background[1];
+  EXPECT_EQ(into.load, 0U);
+  EXPECT_EQ(into.where, refit.fabric.nic_in({8})->value);
+  EXPECT_NEAR(static_cast<double>(into.wanted.value), 40e9, 10);
+  EXPECT_NEAR(static_cast<double>(into.moved.value), 3e9, 10);
+  EXPECT_EQ(out.load, 1U);
+  EXPECT_NEAR(static_cast<double>(out.moved.value), 0.4e9, 10);
 }
 
 }  // namespace

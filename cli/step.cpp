@@ -1,0 +1,38 @@
+// isthmus step: the RL step around a refit, policy by policy.
+
+#include "report/step.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/scenario_input.hpp"
+#include "model/calibration.hpp"
+#include "model/input.hpp"
+#include "model/refit.hpp"
+#include "model/scenario_step.hpp"
+#include "model/text.hpp"
+
+namespace isthmus::cli {
+
+int step(const StepOptions& options) {
+  const std::vector<std::string> names = chosen_policies(options.policies);
+  const std::vector<Override> overrides = parse_overrides(options.overrides);
+  const Input input = read_input(options.scenario, overrides, options.model);
+  std::optional<StepSpec> spec;
+  if (input.kind == InputKind::scenario) spec = find_step(options.scenario, overrides);
+  if (!spec) {
+    throw InputError({printable(options.scenario, 4096), 0, "step"}, "no such key",
+                     "a scenario of a whole refit with step (docs/step.md)");
+  }
+  const Scenario& scenario = input.scenario;
+  const Calibration calibration =
+      read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
+  const Refit refit = resolve(scenario);
+  const report::StepReport report =
+      report::judge_step(refit, calibration, scenario, *spec, names, options.budgets);
+  print(options.json ? report::to_json(report) : report::to_text(report));
+  return 0;
+}
+
+}  // namespace isthmus::cli
