@@ -25,8 +25,8 @@ HeldBytes held_bytes(const Refit& before, const Refit& after);
 /// A seat that nobody has yet.
 inline constexpr int empty_seat = -1;
 
-/// Whole replicas of `unit` hosts stay together: those of `now` that nobody leaves keep their seats, or, where
-/// these are no more, get the first free ones of other replicas. The other seats are empty.
+/// Whole replicas of `unit` hosts stay together: those of `now` that nobody leaves keep their seats, or get
+/// the first free ones of other replicas where theirs are no more. The other seats are empty.
 std::vector<int> seats_of_whole_units(std::size_t seats, std::size_t unit, const std::vector<int>& now,
                                       const std::vector<int>& leave);
 
