@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -232,8 +233,15 @@ Membership change_membership(const Scenario& scenario, const Refit& before, cons
   seat(first_seats(train, gpus.train, before.fabric), first_seats(generate, gpus.generate, before.fabric));
   Membership membership{after, resolve(after), {}};
   const HeldBytes held = held_bytes(before, membership.refit);
+  // A replica over several hosts that nobody leaves goes on as it is.
+  const auto per_host = static_cast<std::int64_t>(before.fabric.gpus_on({0}));
+  const std::int64_t unit = generation_unit(*scenario.generate);
+  std::vector<int> kept;
+  if (unit % per_host == 0 && !(scenario.generate_ranks && scenario.generate_ranks->by_rail)) {
+    kept = seats_of_whole_units(held.generate.size(), to_size(unit / per_host), now.generate, change.leave);
+  }
   seat(best_seats(held.train, now.train, train, change.leave),
-       best_seats(held.generate, now.generate, generate, change.leave));
+       best_seats(held.generate, now.generate, generate, change.leave, std::move(kept)));
   if (after.train_ranks != membership.scenario.train_ranks ||
       after.generate_ranks != membership.scenario.generate_ranks) {
     membership.refit = resolve(after);

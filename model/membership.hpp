@@ -5,7 +5,8 @@
 // Training takes all GPUs that are left; where its grid does not allow their number, the change is refused
 // with the nearest layouts that work. A host that leaves and joins at once comes back empty.
 // Seats: place k of a side's hosts in rank order. Who sits where is the assignment by which the hosts that
-// stay need the fewest bytes, and, of equal ones, the fewest change their place.
+// stay need the fewest bytes; of equal ones, one that keeps replicas together that nobody leaves, and then
+// one in which the fewest change their place.
 // Invariant: membership_faults lists every fault; change_membership requires that there is none.
 
 #include <cstdint>

@@ -90,20 +90,53 @@ HeldBytes held_bytes(const Refit& before, const Refit& after) {
   return {held_on(true, before, after), held_on(false, before, after)};
 }
 
+std::vector<int> seats_of_whole_units(std::size_t seats, std::size_t unit, const std::vector<int>& now,
+                                      const std::vector<int>& leave) {
+  std::vector<int> seated(seats, empty_seat);
+  std::vector<std::size_t> later;  // first seats of replicas whose places are no more
+  const auto sit = [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = 0; i < unit; ++i) seated[to + i] = now[from + i];
+  };
+  for (std::size_t first = 0; first + unit <= now.size(); first += unit) {
+    const auto begin = now.begin() + static_cast<std::ptrdiff_t>(first);
+    const bool whole = std::none_of(begin, begin + static_cast<std::ptrdiff_t>(unit), [&](int host) {
+      return std::find(leave.begin(), leave.end(), host) != leave.end();
+    });
+    if (!whole) continue;
+    if (first + unit <= seats) {
+      sit(first, first);
+    } else {
+      later.push_back(first);
+    }
+  }
+  std::size_t next = 0;
+  for (std::size_t to = 0; to + unit <= seats && next < later.size(); to += unit)
+    if (seated[to] == empty_seat) sit(later[next++], to);
+  return seated;
+}
+
 std::vector<int> best_seats(const HeldTable& held, const std::vector<int>& now, const std::vector<int>& hosts,
-                            const std::vector<int>& empty) {
+                            const std::vector<int>& empty, std::vector<int> kept) {
+  kept.resize(held.size(), empty_seat);
+  std::vector<std::size_t> seats;
+  std::vector<int> others;
+  for (std::size_t s = 0; s < kept.size(); ++s)
+    if (kept[s] == empty_seat) seats.push_back(s);
+  for (const int host : hosts)
+    if (std::find(kept.begin(), kept.end(), host) == kept.end()) others.push_back(host);
   const auto weight = static_cast<std::int64_t>(held.size()) + 1;
-  HeldTable cost(held.size(), std::vector<std::int64_t>(hosts.size()));
-  for (std::size_t h = 0; h < hosts.size(); ++h) {
-    if (std::find(empty.begin(), empty.end(), hosts[h]) != empty.end()) continue;
-    const auto seat = std::find(now.begin(), now.end(), hosts[h]);
+  HeldTable cost(seats.size(), std::vector<std::int64_t>(others.size()));
+  for (std::size_t h = 0; h < others.size(); ++h) {
+    if (std::find(empty.begin(), empty.end(), others[h]) != empty.end()) continue;
+    const auto seat = std::find(now.begin(), now.end(), others[h]);
     if (seat == now.end()) continue;  // it joins
     const auto old = to_size(seat - now.begin());
-    for (std::size_t s = 0; s < held.size(); ++s) cost[s][h] = -(weight * held[s][old] + (s == old ? 1 : 0));
+    for (std::size_t s = 0; s < seats.size(); ++s)
+      cost[s][h] = -(weight * held[seats[s]][old] + (seats[s] == old ? 1 : 0));
   }
-  std::vector<int> seated;
-  for (const std::size_t column : least_cost_assignment(cost)) seated.push_back(hosts[column]);
-  return seated;
+  const std::vector<std::size_t> columns = least_cost_assignment(cost);
+  for (std::size_t s = 0; s < seats.size(); ++s) kept[seats[s]] = others[columns[s]];
+  return kept;
 }
 
 }  // namespace isthmus

@@ -22,6 +22,15 @@ TEST(MembershipSeats, lose_the_fewest_bytes) {
   EXPECT_THAT(best_seats(held, {7, 8}, {7, 8}, {8}), ElementsAre(7, 8)) << "8 comes back empty";
 }
 
+TEST(MembershipSeats, keep_whole_replicas_together) {
+  const std::vector<int> now{10, 11, 20, 21, 30, 31, 40, 41};
+  EXPECT_THAT(seats_of_whole_units(6, 2, now, {20}), ElementsAre(10, 11, 40, 41, 30, 31));
+  EXPECT_THAT(seats_of_whole_units(8, 2, now, {20, 41}), ElementsAre(10, 11, -1, -1, 30, 31, -1, -1));
+  const HeldTable alike(4, std::vector<std::int64_t>{5, 5, 5, 5});
+  EXPECT_THAT(best_seats(alike, {1, 2, 3, 4}, {1, 2, 3, 4}, {}, {-1, 1, 4}), ElementsAre(2, 1, 4, 3))
+      << "given seats stay given";
+}
+
 TEST(MembershipSeats, hold_what_layouts_say) {
   test::MembershipCase made;
   made.generate = "{gpus: 32, tp: 16}";

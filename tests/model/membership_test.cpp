@@ -52,6 +52,12 @@ TEST(Membership, seats_a_new_host_where_one_is_missing) {
   EXPECT_THAT(after.scenario.generate_ranks->hosts, ElementsAre(1, 2, 5, 4));
 }
 
+TEST(Membership, touches_no_replica_that_nobody_leaves) {
+  const Membership after = changed(two_engines({{2}, {}, {}}));
+  EXPECT_THAT(after.scenario.generate_ranks->hosts, ElementsAre(3, 4));
+  EXPECT_THAT(after.idle, ElementsAre(1));
+}
+
 TEST(Membership, joins_halves_of_two_broken_replicas) {
   const Membership after = changed(two_engines({{2, 3}, {}, {}}));
   EXPECT_THAT(after.scenario.generate_ranks->hosts, ElementsAre(1, 4));
