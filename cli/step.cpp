@@ -29,9 +29,15 @@ int step(const StepOptions& options) {
   const Calibration calibration =
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   const Refit refit = resolve(scenario);
-  const report::StepReport report =
-      report::judge_step(refit, calibration, scenario, *spec, names, options.budgets);
-  print(options.json ? report::to_json(report) : report::to_text(report));
+  try {
+    const report::StepReport report =
+        report::judge_step(refit, calibration, scenario, *spec, names, options.budgets);
+    print(options.json ? report::to_json(report) : report::to_text(report));
+  } catch (const InputError& error) {
+    if (!error.where().file.empty()) throw;
+    throw InputError(scenario.at(error.where().key), error.found(),
+                     error.allowed());  // the file has the place
+  }
   return 0;
 }
 

@@ -145,19 +145,16 @@ class PipelineRun {
     return true;
   }
 
-  /// Refits that the next batch would be behind if it began now.
-  std::int64_t behind() const { return static_cast<std::int64_t>(next_batch_) - version_; }
-  bool fresh() const { return !spec_.staleness || behind() <= *spec_.staleness; }
-
   bool begin_batch() {
     const bool open = stage_ == Stage::free || (stage_ == Stage::refitting && generates());
     if (rolling_ || !open || next_batch_ >= result_.steps.size() + spare_batches) return false;
-    if (!fresh()) return false;
+    const std::int64_t behind = static_cast<std::int64_t>(next_batch_) - version_;
+    if (spec_.staleness && behind > *spec_.staleness) return false;
     rolling_ = true;
     left_ = work_of(spec_.rollout);
     if (next_batch_ < result_.steps.size()) {
       result_.steps[next_batch_].begun = now_;
-      if (left_ == 0) result_.staleness[next_batch_][behind()] += 1;
+      if (left_ == 0) result_.staleness[next_batch_][behind] += 1;
     }
     ++next_batch_;
     return true;
@@ -218,7 +215,7 @@ class PipelineRun {
     } else if (!in_flight()) {
       times_.generate_idle += time;
     } else {
-      const bool drains = stage_ == Stage::draining && fresh();
+      const bool drains = stage_ == Stage::draining;
       (rolling_ ? times_.generate : drains ? times_.drain : times_.tail) += worked;
       times_.slowed += time - worked;
     }

@@ -49,9 +49,8 @@ struct PipelineStep {
 struct PipelineTimes {
   Duration all;
   Duration train, hold, train_refit, train_idle;  // hold: trained, but generators cannot take weights yet
-  // rollout, and tails without one; tails that only a refit to come keeps a batch from joining; what decoding
-  // lost beside refits; refits that it stood still for, or that met no batch; pause, load and cache; nothing
-  // to do.
+  // rollout, and tails without one; tails that a refit waits for; what decoding lost beside refits; refits
+  // that it stood still for, or that met no batch; pause, load and cache; nothing to do.
   Duration generate, tail, drain, slowed, generate_refit, stopped, generate_idle;
   friend bool operator==(const PipelineTimes&, const PipelineTimes&) = default;
 };

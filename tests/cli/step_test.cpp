@@ -50,6 +50,10 @@ TEST_F(StepCommand, refuses_a_scenario_without_step_in_one_line) {
   const ProgramResult bad = run("step " + example + " --set step.staleness=2");
   EXPECT_EQ(bad.status, 2);
   EXPECT_THAT(bad.errors, HasSubstr("--set step.staleness=2"));
+  const ProgramResult endless = run("step " + example + " --policy striped --set step.steps=10000" +
+                                    " --set step.rollout_time='100000 s'");
+  EXPECT_EQ(endless.status, 2);
+  EXPECT_THAT(endless.errors, HasSubstr("--set step.steps=10000: step.steps: found 10000 steps of up to"));
 }
 
 }  // namespace
