@@ -69,7 +69,8 @@ using ReadScenario = std::function<Scenario(const std::vector<Override>& setting
 /// for a policy that refuses it.
 Explanation explain(const ReadScenario& read, const std::string& policy, std::size_t threads);
 
-/// The critical path, neighbours of one kind together: the longest of `most` > 0 lengths, in the order of time.
+/// The critical path, neighbours of one kind together: the longest of `most` > 0 lengths, in the order of
+/// time.
 std::vector<PathSegment> critical_segments(const Refit& refit, const Operations& operations,
                                            const Timeline& timeline, std::size_t most = 8);
 

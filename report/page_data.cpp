@@ -106,8 +106,8 @@ class PageWriter {
   }
 
  private:
-  /// GPU, ready, begin of the flow, end (nanoseconds), kind, source, target, bytes, flags: 1 critical, 2 leaves
-  /// its domain, 4 leaves its GPU. Target of a collective: minus its members.
+  /// GPU, ready, begin of the flow, end (nanoseconds), kind, source, target, bytes, flags: 1 critical, 2
+  /// leaves its domain, 4 leaves its GPU. Target of a collective: minus its members.
   Json event(std::uint32_t index, std::size_t kind, bool critical) const {
     const Operation& what = operations_.list[index];
     const Span& span = run_.timeline.spans[index];

@@ -1,9 +1,9 @@
 #pragma once
 // What the page of --report shows of one policy beyond the comparison: the value of the key `report` of
-// simulate's JSON (docs/report.md). Timeline, traffic between ranks, use of the fabric, critical path, and what
-// the prediction assumes. Bounded by PageLimits; what is left out is counted, what is grouped is said.
-// Equations: use of a link = bytes / (achieved rate x time); load of a domain in a step = bytes carried by its
-// links / (their rates x step). A broadcast counts its region once for each receiver, an all-gather each
+// simulate's JSON (docs/report.md). Timeline, traffic between ranks, use of the fabric, critical path, and
+// what the prediction assumes. Bounded by PageLimits; what is left out is counted, what is grouped is said.
+// Equations: use of a link = bytes / (achieved rate x time); load of a domain in a step = bytes carried by
+// its links / (their rates x step). A broadcast counts its region once for each receiver, an all-gather each
 // member's share once for each other member. Invariant: the cells of `traffic` add up to its `bytes`.
 
 #include <cstddef>

@@ -59,7 +59,7 @@ function pathChart(path, seconds) {
   const names = [...new Set(path.map(each => each.what))];
   const fill = d3.scaleOrdinal(names, d3.schemeTableau10);
   const drawing = chart((element, width) => {
-    const x = d3.scaleLinear().domain([0, seconds]).range([0, width - 40]);
+    const x = d3.scaleLinear().domain([0, seconds || 1]).range([0, width - 40]);
     const top = svg(element, width, 62, "The longest parts of the critical path along time; the table has each.");
     top.append("rect").attr("x", 1).attr("y", 4).attr("width", x(seconds)).attr("height", 26).attr("fill", colour("empty"));
     for (const each of path) {

@@ -104,7 +104,7 @@ function eventText(timeline, each) {
 }
 
 function timelineView(timeline, seconds) {
-  const all = timeline.events.map(eventOf), end = seconds * 1e9;
+  const all = timeline.events.map(eventOf), end = seconds * 1e9 || 1;
   const view = make("div", {class: "view rows", tabindex: "0", role: "application",
     "aria-label": "Timeline. Plus and minus zoom, left and right move, up and down choose a row, 0 resets.", "aria-describedby": "timeline-readout"});
   const spacer = make("div"), canvas = make("canvas", {"aria-hidden": "true"}), axis = make("div");

@@ -38,7 +38,8 @@ class ReportCommands : public ProgramTest {
 
 TEST_F(ReportCommands, simulate_writes_a_page_with_the_numbers_that_it_prints) {
   if (report::page_assets().library.empty()) GTEST_SKIP() << "built without D3";
-  const ProgramResult result = run("simulate --json " + scenario() + option("--report", "a.html"));
+  const ProgramResult result =
+      run("simulate --json --policy p2p " + scenario() + option("--report", "a.html"));
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_EQ(result.errors, "");
   const nlohmann::json printed = nlohmann::json::parse(result.output);

@@ -59,7 +59,7 @@ TEST_F(TrafficCommands, what_needs_a_plan_refuses_traffic) {
   EXPECT_EQ(policy.status, 2);
   EXPECT_EQ(policy.errors,
             "isthmus: --policy: found policies beside plain traffic, which has no plan; allowed: none "
-            "of --policy, --max-seconds, --trace, --links with traffic\n");
+            "of --policy, --max-seconds, --trace, --links, --report, --plot with traffic\n");
   EXPECT_EQ(run("simulate --max-seconds 1 " + file_).status, 2);
 }
 
