@@ -37,8 +37,8 @@ class EntryDomains {
   std::vector<std::vector<EntryDomain>> of_target_;  // by target shard
 };
 
-/// The rail of a GPU: the leaf that its NIC is plugged into. So all GPUs below one switch are on one rail, and
-/// no GPUs of two units are, since their bytes cross a spine in any case.
+/// The rail of a GPU: the leaf that its NIC is plugged into. So all GPUs below one switch are on one rail,
+/// and no GPUs of two units are, since their bytes cross a spine in any case.
 std::uint32_t rail_of(const Fabric& fabric, GpuId gpu);
 
 }  // namespace isthmus
