@@ -13,6 +13,9 @@ test_packages=(libgtest-dev=gtest/gtest.h libgmock-dev=gmock/gmock.h librapidche
 lint_packages=(clang=clang++ libclang-rt-dev=-fsanitize=address,undefined clang-tidy=clang-tidy
   clang-format-14=clang-format-14)
 
+# An oracle of the simulator's tests.
+peer_packages=(libsimgrid-dev=simgrid/s4u.hpp)
+
 # A prefix with what the distribution lacks comes before the system in every search.
 if [ -n "${ISTHMUS_DEPS:-}" ]; then
   ISTHMUS_DEPS=$(realpath -m "$ISTHMUS_DEPS")
