@@ -60,3 +60,18 @@ if(ISTHMUS_D3)
 else()
   isthmus_summary("report: simulate --report left out, not found: node-d3")
 endif()
+
+# SimGrid (LGPL 2.1), a peer that tests and one benchmark compare the simulator with. Target isthmus_with_simgrid is empty
+# where it was not found. Written against 3.32: what later ones deprecate is no error.
+add_library(isthmus_with_simgrid INTERFACE)
+find_path(SIMGRID_INCLUDE_DIR simgrid/s4u.hpp)
+find_library(SIMGRID_LIBRARY simgrid)
+if(SIMGRID_INCLUDE_DIR AND SIMGRID_LIBRARY)
+  target_include_directories(isthmus_with_simgrid SYSTEM INTERFACE "${SIMGRID_INCLUDE_DIR}")
+  target_link_libraries(isthmus_with_simgrid INTERFACE "${SIMGRID_LIBRARY}" Boost::headers)
+  target_compile_options(isthmus_with_simgrid INTERFACE -Wno-deprecated-declarations)
+  target_compile_definitions(isthmus_with_simgrid INTERFACE ISTHMUS_HAVE_SIMGRID=1)
+  isthmus_summary("SimGrid: on")
+else()
+  isthmus_summary("SimGrid: left out, not found")
+endif()

@@ -19,6 +19,9 @@ lint_packages=(clang=clang++ libclang-rt-dev=-fsanitize=address,undefined clang-
 browser_packages=(chromium=chromium chromium-driver=chromedriver
   python3-selenium=lib/python3/dist-packages/selenium/__init__.py)
 
+# An oracle of the simulator's tests.
+peer_packages=(libsimgrid-dev=simgrid/s4u.hpp)
+
 # A prefix with what the distribution lacks comes before the system in every search.
 if [ -n "${ISTHMUS_DEPS:-}" ]; then
   ISTHMUS_DEPS=$(realpath -m "$ISTHMUS_DEPS")

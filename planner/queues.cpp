@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/stand_ins.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -27,17 +29,6 @@ std::vector<std::uint32_t> in_group_order(const Operations& operations) {
   return order;
 }
 
-/// The ranks that take part in an operation, each once.
-template <class Visit>
-void for_each_rank(const Operations& operations, const Operation& operation, Visit&& visit) {
-  if (operations.collective(operation)) {
-    for (const Rank rank : operations.members[operation.members]) visit(rank);
-    return;
-  }
-  visit(operation.source);
-  if (operation.target != operation.source) visit(operation.target);
-}
-
 }  // namespace
 
 QueuePlan::QueuePlan(const Operations& operations) {
@@ -52,15 +43,18 @@ void QueuePlan::build_slots(const Operations& operations) {
   std::vector<std::uint32_t> group_of_slot;
   first_slot_.assign(operations.list.size() + 1, 0);
   waits_.assign(operations.list.size(), 0);
-  for (std::size_t i = 0; i < operations.list.size(); ++i) {
-    for_each_rank(operations, operations.list[i], [&](Rank) { ++waits_[i]; });
+  const std::vector<std::uint32_t> order = in_group_order(operations);
+  const StandIns ranks(operations, order);
+  merged_ = ranks.others();
+  for (std::uint32_t i = 0; i < operations.list.size(); ++i) {
+    ranks.for_each(i, [&](Rank) { ++waits_[i]; });
     first_slot_[i + 1] = first_slot_[i] + waits_[i];
   }
   slots_of_.resize(first_slot_.back());
-  for (const std::uint32_t i : in_group_order(operations)) {
+  for (const std::uint32_t i : order) {
     const Operation& operation = operations.list[i];
     std::uint32_t at = first_slot_[i];
-    for_each_rank(operations, operation, [&](Rank rank) {
+    ranks.for_each(i, [&](Rank rank) {
       const std::size_t queue = rank.index() * lanes + operation.lane.index();
       if (queue >= latest.size()) {
         latest.resize(queue + 1, unset);

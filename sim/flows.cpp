@@ -12,6 +12,23 @@ namespace {
 
 Duration duration(const Constant& seconds) { return {std::llround(seconds.value * 1e12)}; }
 
+/// The calibration's times: asked for by each operation, of which there may be millions.
+struct OperationTimes {
+  explicit OperationTimes(const Calibration& calibration, Program program)
+      : network_latency(duration(calibration.network_latency)),
+        nvlink_latency(duration(calibration.nvlink_latency)),
+        network_operation(duration(calibration.network_operation_time)),
+        nvlink_operation(duration(calibration.nvlink_operation_time)),
+        put(calibration.replay ? duration(calibration.replay->kernel_time) : nvlink_operation),
+        export_per_tensor(duration(calibration.export_time_per_tensor)),
+        load_per_tensor(duration(calibration.load_time_per_tensor)),
+        call(duration(program == Program::python ? calibration.python_call_time
+                                                 : calibration.native_call_time)) {}
+
+  Duration network_latency, nvlink_latency, network_operation, nvlink_operation, put;
+  Duration export_per_tensor, load_per_tensor, call;
+};
+
 class Builder {
  public:
   Builder(const Refit& refit, const Operations& operations, const Routes& routes,
@@ -21,8 +38,9 @@ class Builder {
         operations_(operations),
         routes_(routes),
         calibration_(calibration),
+        times_(calibration, operations.program),
         class_of_route_(routes.size(), Demand::none),
-        rate_alone_(routes.size()),
+        operation_bytes_(routes.size(), Bytes{-1}),
         host_(refit.ranks(), Demand::none),
         memory_(refit.fabric.gpu_count(), Demand::none),
         host_work_(refit.ranks()),
@@ -195,65 +213,62 @@ class Builder {
   }
 
   /// Rate of a transfer that has its route to itself.
-  Bandwidth rate_alone(std::uint32_t route) {
-    Bandwidth& least = rate_alone_[route];
-    if (least.value > 0) return least;
+  Bandwidth rate_alone(std::uint32_t route) const {
     Int128 rate = std::numeric_limits<std::int64_t>::max();
     for (const Usage& usage : routes_.usages(route)) {
       rate = std::min(rate, Int128{capacities_[usage.resource].value} * Usage::one / usage.weight);
     }
     if (capped(route)) rate = std::min(rate, Int128{std::llround(calibration_.collective_bandwidth.value)});
     rate = std::min(rate, kernel_ports_.most(routes_.usages(route)));
-    return least = {static_cast<std::int64_t>(rate)};
+    return {static_cast<std::int64_t>(rate)};
+  }
+
+  /// What an operation holds its route for beyond its bytes, as bytes at that rate.
+  Bytes operation_bytes(std::uint32_t route) {
+    Bytes& known = operation_bytes_[route];
+    if (known.value >= 0) return known;
+    const bool network = routes_.leaves_domain(route);
+    return known = rate_alone(route) * (network ? times_.network_operation : times_.nvlink_operation);
   }
 
   Demand demand(const Operation& operation) {
     Demand result;
     if (operation.kind == StepKind::load) {
-      add_host(result, 0, operation.source, operation.parts, calibration_.load_time_per_tensor);
+      occupy_host(result, 0, operation.source, times_.load_per_tensor * operation.parts);
       add_memory(result, 1, refit_.gpu(operation.source), operation.bytes);
       return result;
     }
     const std::uint32_t route = routes_.of(operation);
     if (route == Routes::local) {
-      result.delay = duration(calibration_.nvlink_latency);
+      result.delay = times_.nvlink_latency;
       add_memory(result, 0, refit_.gpu(operation.source), operation.bytes);
       return result;
     }
-    const bool network = routes_.leaves_domain(route);
-    result.delay = duration(network ? calibration_.network_latency : calibration_.nvlink_latency);
+    result.delay = routes_.leaves_domain(route) ? times_.network_latency : times_.nvlink_latency;
     if (operation.call_of > 0) {
-      result.delay += duration(calibration_.export_time_per_tensor) * operation.exports;
+      result.delay += times_.export_per_tensor * operation.exports;
       add_call(result, operation);
     }
     if (operation.kind == StepKind::broadcast && operation.parts > 0) {
-      add_host(result, 0, operation.source, operation.parts, calibration_.export_time_per_tensor);
+      occupy_host(result, 0, operation.source, times_.export_per_tensor * operation.parts);
     }
-    const bool put = operation.kind == StepKind::put && calibration_.replay.has_value();
-    const Constant& occupied = network ? calibration_.network_operation_time
-                               : put   ? calibration_.replay->kernel_time
-                                       : calibration_.nvlink_operation_time;
-    const Bytes overhead = rate_alone(route) * duration(occupied);
-    result.phases[1] = {class_of(route), operation.bytes.value + overhead.value};
+    const bool put = operation.kind == StepKind::put;
+    const Bytes held = put ? rate_alone(route) * times_.put : operation_bytes(route);
+    result.phases[1] = Demand::Phase{operation.bytes.value + held.value, class_of(route)};
     return result;
-  }
-
-  void add_host(Demand& result, std::size_t phase, Rank rank, std::uint32_t parts, const Constant& per_part) {
-    occupy_host(result, phase, rank, duration(per_part) * parts);
   }
 
   /// Its share of the call that it is part of, on the receiver's host thread.
   void add_call(Demand& result, const Operation& operation) {
-    const Duration call = duration(operations_.program == Program::python ? calibration_.python_call_time
-                                                                          : calibration_.native_call_time);
-    occupy_host(result, 0, operation.caller, {call.value * operation.call_steps / operation.call_of});
+    const std::int64_t call = times_.call.value;
+    occupy_host(result, 0, operation.caller, {call * operation.call_steps / operation.call_of});
   }
 
   void occupy_host(Demand& result, std::size_t phase, Rank rank, Duration work) {
     if (work.value == 0) return;
     std::uint32_t& known = host_[rank.index()];
     if (known == Demand::none) known = own_class(picoseconds_per_second);
-    result.phases[phase] = {known, work.value, Demand::Use::host};
+    result.phases[phase] = Demand::Phase{work.value, known, 1, Demand::Use::host};
     host_work_[rank.index()] += work;
   }
 
@@ -265,7 +280,7 @@ class Builder {
       known = own_class(left_of(bandwidth, memory_left_[gpu.index()]));
     }
     const Bytes moved = bytes * 2;  // read and write
-    result.phases[phase] = {known, moved.value, Demand::Use::memory};
+    result.phases[phase] = Demand::Phase{moved.value, known, 1, Demand::Use::memory};
     memory_bytes_[gpu.index()] += moved;
   }
 
@@ -278,13 +293,14 @@ class Builder {
   const Operations& operations_;
   const Routes& routes_;
   const Calibration& calibration_;
+  const OperationTimes times_;
   Network network_;
   KernelPorts kernel_ports_;
   Flows flows_;
   std::vector<Bandwidth> capacities_;            // by link
   std::vector<std::uint32_t> resource_of_link_;  // none: cannot bind
   std::vector<std::uint32_t> class_of_route_;
-  std::vector<Bandwidth> rate_alone_;         // by route; 0 until asked for
+  std::vector<Bytes> operation_bytes_;        // by route; negative until asked for
   std::vector<std::uint32_t> host_, memory_;  // classes, by rank and GPU
   std::vector<Duration> host_work_;
   std::vector<Bytes> memory_bytes_;

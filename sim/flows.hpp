@@ -29,10 +29,10 @@ struct Demand {
   static constexpr std::uint32_t none = 0xFFFFFFFF;
   enum class Use : std::uint8_t { route, host, memory };  // the operation's route; those of its source rank
   struct Phase {
-    std::uint32_t flow_class = none;
     std::int64_t amount = 0;
-    Use use = Use::route;
-    std::uint32_t flows = 1;  // as many that run alike
+    std::uint32_t flow_class = none;
+    std::uint32_t flows : 30 = 1;  // as many that run alike
+    Use use : 2 = Use::route;
   };
   Duration delay;                 // from ready to the first phase, without enqueueing
   std::array<Phase, 2> phases{};  // in order; unused ones have no class

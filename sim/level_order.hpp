@@ -4,6 +4,7 @@
 // in any order; strict() asks for the lowest of the bucket. Invariant: a resource is in the set at most once
 // (the caller keeps the flag).
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -28,15 +29,14 @@ class LevelOrder {
     first_[bucket] = resource;
     words_[bucket / 64] |= std::uint64_t{1} << (bucket % 64);
     summary_[bucket / 4096] |= std::uint64_t{1} << (bucket / 64 % 64);
+    lowest_word_ = std::min(lowest_word_, bucket / 64);
     ++size_;
   }
 
   /// Takes a lowest one out. Requires that the set is not empty.
   std::uint32_t pop() {
-    std::size_t part = 0;
-    while (summary_[part] == 0) ++part;
-    const std::size_t word = part * 64 + lowest_bit(summary_[part]);
-    const std::size_t bucket = word * 64 + lowest_bit(words_[word]);
+    if (words_[lowest_word_] == 0) find_lowest();
+    const std::size_t word = lowest_word_, bucket = word * 64 + lowest_bit(words_[word]);
     std::uint32_t* link = &first_[bucket];
     if (strict_) {
       for (std::uint32_t* other = link; *other != none; other = &next_[*other]) {
@@ -48,7 +48,7 @@ class LevelOrder {
     --size_;
     if (first_[bucket] == none) {
       words_[word] &= words_[word] - 1;
-      if (words_[word] == 0) summary_[part] &= summary_[part] - 1;
+      if (words_[word] == 0) summary_[word / 64] &= ~(std::uint64_t{1} << (word % 64));
     }
     return resource;
   }
@@ -63,6 +63,12 @@ class LevelOrder {
     const auto octave = static_cast<unsigned>(std::bit_width(level)) - 1 - bits;
     return (std::size_t{octave} << bits) + (level >> octave);
   }
+  /// Mostly the next one is close to the last.
+  void find_lowest() {
+    std::size_t part = lowest_word_ / 64;
+    while (summary_[part] == 0) ++part;
+    lowest_word_ = part * 64 + lowest_bit(summary_[part]);
+  }
   static std::size_t lowest_bit(std::uint64_t word) {
     return static_cast<std::size_t>(std::countr_zero(word));
   }
@@ -71,6 +77,7 @@ class LevelOrder {
   std::vector<std::uint64_t> level_;         // by resource, when it was added
   std::array<std::uint64_t, buckets / 64> words_{};
   std::array<std::uint64_t, (buckets + 4095) / 4096> summary_{};
+  std::size_t lowest_word_ = 0;  // none below it has a bit
   std::size_t size_ = 0;
   bool strict_ = false;
 };

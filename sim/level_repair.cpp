@@ -14,8 +14,8 @@ namespace isthmus::sim {
 std::uint64_t Levels::candidate(std::uint32_t index) const {
   const Resource& resource = resources_[index];
   if (resource.left < 0) {
-    const Progress& progress = progress_[index];
-    return static_cast<std::uint64_t>(std::min<Uint128>(progress.capacity / progress.whole_load, highest));
+    const Uint128 whole = capacities_[index] / progress_[index].whole_load;
+    return static_cast<std::uint64_t>(std::min<Uint128>(whole, highest));
   }
   if (resource.load == 0) return unlimited;
   // Rounding down twice is rounding down once, and most loads are multiples of 2^20.
@@ -118,19 +118,27 @@ void Levels::exchange_above(std::uint32_t index, std::uint64_t level) {
 /// a being their levels. It differs from `level` by less than a unit per class, and makes rates depend on
 /// who is active only: without it the owner of a tied class would leave its remainder to the others.
 std::uint64_t Levels::tied(std::uint32_t index, std::uint64_t level) {
-  const Resource& resource = resources_[index];
+  Resource& resource = resources_[index];
   const std::uint64_t frozen = progress_[index].whole_load - resource.load;
   const auto left = static_cast<Uint128>(resource.left);
   if (Uint128{resource.load} * (Uint128{resource.frozen_bound} + 1) + frozen <= left) return level;
+  // Those count for which  owned load x (a + 1) + frozen load > left.
+  const Uint128 from = left < frozen ? 0 : (left - frozen) / resource.load;
+  std::uint64_t bound = 0;
   near_.clear();
   for (std::uint32_t slot = resource.first + resource.owned; slot < resource.first + resource.entries;
        ++slot) {
-    const RouteLink& link = links_[entries_[slot].usage];
-    const Route& route = routes_[link.flow_class];
-    const std::uint64_t other = resources_[links_[route.owner].resource].level;
-    if (other > level || Uint128{resource.load} * (Uint128{other} + 1) + frozen <= left) continue;
-    near_.emplace_back(other, link.weight * route.flows);
+    const Entry& entry = entries_[slot];
+    const std::uint32_t owner =
+        entry.other != several ? entry.other : links_[routes_[links_[entry.usage].flow_class].owner].resource;
+    const std::uint64_t other = resources_[owner].level;
+    if (other != unlimited) bound = std::max(bound, other);
+    if (other > level || other < from) continue;
+    const RouteLink& link = links_[entry.usage];
+    near_.emplace_back(other, link.weight * routes_[link.flow_class].flows);
   }
+  resource.frozen_bound = bound;
+  if (near_.empty()) return level;
   std::sort(near_.begin(), near_.end());
   Uint128 above = 0;  // load x level, of those above
   for (const auto& [other, load] : near_) above += Uint128{load} * other;

@@ -12,7 +12,7 @@ std::uint32_t Levels::add_resource(Uint128 capacity) {
   resources_.emplace_back();
   resources_.back().left = static_cast<Int128>(capacity);
   progress_.emplace_back();
-  progress_.back().capacity = capacity;
+  capacities_.push_back(capacity);
   return static_cast<std::uint32_t>(resources_.size() - 1);
 }
 
@@ -198,8 +198,8 @@ void Levels::leave(std::uint32_t flow_class) {
 
 void Levels::set_capacity(std::uint32_t resource, Uint128 capacity) {
   Resource& changed = resources_[resource];
-  changed.left += static_cast<Int128>(capacity) - static_cast<Int128>(progress_[resource].capacity);
-  progress_[resource].capacity = capacity;
+  changed.left += static_cast<Int128>(capacity) - static_cast<Int128>(capacities_[resource]);
+  capacities_[resource] = capacity;
   if (prepared_) wait(resource);
 }
 

@@ -69,8 +69,8 @@ class Levels {
     std::uint32_t first = 0, owned = 0, entries = 0;  // its entries: owned ones, then frozen ones
     bool waiting = false, touched = false;            // waiting: in order_, or to be kept out of it
   };
-  struct Progress {
-    Uint128 service = 0, first_mark = 0, capacity = 0;
+  struct alignas(64) Progress {
+    Uint128 service = 0, first_mark = 0;
     std::uint64_t whole_load = 0;  // owned and frozen
     Instant settled;
     bool first_known = false;
@@ -120,10 +120,11 @@ class Levels {
 
   std::vector<Resource> resources_;
   std::vector<Progress> progress_;  // by resource
-  std::vector<Entry> entries_;      // by resource
-  std::vector<Uint128> marks_;      // by entry, of owned ones
-  std::vector<Route> routes_;       // by class
-  std::vector<RouteLink> links_;    // by class: usages
+  std::vector<Uint128> capacities_;
+  std::vector<Entry> entries_;    // by resource
+  std::vector<Uint128> marks_;    // by entry, of owned ones
+  std::vector<Route> routes_;     // by class
+  std::vector<RouteLink> links_;  // by class: usages
   std::vector<std::uint32_t> touched_, marked_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> near_;  // levels of frozen classes, their loads
   LevelOrder order_;

@@ -1,6 +1,7 @@
 #include "sim/quotient.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "model/error.hpp"
@@ -134,12 +135,13 @@ void refine(const Operations& operations, const QueuePlan& queues, const std::ve
   for (std::size_t i = 0; i < around.size(); ++i) colours[i] = mixed(colours[i], around[i]);
 }
 
+/// Whether two operations ask for the same, of classes of equal colours.
 bool alike(const Demand& a, const Demand& b, const std::vector<std::uint64_t>& classes) {
   if (a.delay != b.delay) return false;
   for (std::size_t p = 0; p < a.phases.size(); ++p) {
     const Demand::Phase &one = a.phases[p], &other = b.phases[p];
-    if ((one.flow_class == Demand::none) != (other.flow_class == Demand::none)) return false;
-    if (one.flow_class == Demand::none) continue;
+    if (one.flow_class == other.flow_class && one.amount == other.amount) continue;
+    if (one.flow_class == Demand::none || other.flow_class == Demand::none) return false;
     if (one.amount != other.amount || classes[one.flow_class] != classes[other.flow_class]) return false;
   }
   return true;
@@ -170,24 +172,36 @@ Fluid reduced_fluid(const Network& network, Numbering& classes, Numbering& resou
   return fluid;
 }
 
+/// The operations of each class, as a sum over their parts and phases.
+std::vector<std::uint64_t> surroundings_of_parts(const Parts& parts, const Flows& flows) {
+  std::vector<std::array<std::uint64_t, 2>> words;  // by part and phase
+  for (std::uint64_t part = 0; part < parts.representative.size(); ++part) {
+    words.push_back({mixed(part + 1, 1), mixed(part + 1, 2)});
+  }
+  std::vector<std::uint64_t> around(flows.network.classes().size(), 0);
+  for (std::size_t i = 0; i < flows.demands.size(); ++i) {
+    for (std::size_t p = 0; p < 2; ++p) {
+      const std::uint32_t flow_class = flows.demands[i].phases[p].flow_class;
+      if (flow_class != Demand::none) around[flow_class] += words[parts.part_of[i]][p];
+    }
+  }
+  return around;
+}
+
 /// Each part's demand is that of its first operation, with as many flows as its members start in one class.
-std::vector<Demand> reduced_demands(const std::vector<Demand>& demands, const Parts& parts,
-                                    Numbering& classes) {
+/// None where members differ.
+std::optional<std::vector<Demand>> reduced_demands(const std::vector<Demand>& demands, const Parts& parts,
+                                                   const std::vector<std::uint64_t>& classes) {
   std::vector<Demand> reduced;
   for (const std::uint32_t operation : parts.representative) {
     reduced.push_back(demands[operation]);
     for (Demand::Phase& phase : reduced.back().phases) phase.flows = 0;
   }
   for (std::size_t i = 0; i < demands.size(); ++i) {
-    const std::uint32_t part = parts.part_of[i];
-    const Demand& one = demands[parts.representative[part]];
-    for (std::size_t p = 0; p < one.phases.size(); ++p) {
-      if (demands[i].phases[p].flow_class == one.phases[p].flow_class) ++reduced[part].phases[p].flows;
-    }
-  }
-  for (Demand& demand : reduced) {
-    for (Demand::Phase& phase : demand.phases) {
-      if (phase.flow_class != Demand::none) phase.flow_class = classes.numbers()[phase.flow_class];
+    Demand& part = reduced[parts.part_of[i]];
+    if (!alike(demands[i], part, classes)) return std::nullopt;
+    for (std::size_t p = 0; p < part.phases.size(); ++p) {
+      if (demands[i].phases[p].flow_class == part.phases[p].flow_class) ++part.phases[p].flows;
     }
   }
   return reduced;
@@ -216,21 +230,20 @@ std::optional<Parts> find_parts(const Refit& refit, const Operations& operations
 }
 
 std::optional<PartFlows> part_flows(const Parts& parts, const Flows& flows) {
-  std::vector<std::uint64_t> colours;
-  colours.reserve(parts.part_of.size());
-  for (const std::uint32_t part : parts.part_of) colours.push_back(scramble(part + 1));
   NetworkColours network(flows.network);
-  const std::vector<std::uint64_t> around = network.surroundings(flows.demands, colours);
+  const std::vector<std::uint64_t> around = surroundings_of_parts(parts, flows);
   for (std::size_t before = 0, now = network.refine(around); now != before; now = network.refine(around)) {
     before = now;
   }
-  for (std::size_t i = 0; i < flows.demands.size(); ++i) {
-    const Demand& first = flows.demands[parts.representative[parts.part_of[i]]];
-    if (!alike(flows.demands[i], first, network.classes())) return std::nullopt;
-  }
+  auto demands = reduced_demands(flows.demands, parts, network.classes());
+  if (!demands) return std::nullopt;
   Numbering classes(network.classes()), resources(network.resources());
-  return PartFlows{reduced_fluid(flows.network, classes, resources),
-                   reduced_demands(flows.demands, parts, classes)};
+  for (Demand& demand : *demands) {
+    for (Demand::Phase& phase : demand.phases) {
+      if (phase.flow_class != Demand::none) phase.flow_class = classes.numbers()[phase.flow_class];
+    }
+  }
+  return PartFlows{reduced_fluid(flows.network, classes, resources), std::move(*demands)};
 }
 
 }  // namespace isthmus::sim
