@@ -44,7 +44,7 @@ class RelayProgram {
       symmetry_ = without_symmetry(classes_.size(), graph_.edges.size(), demands_.size());
     } else {
       colours_.emplace(refit_.fabric, sets_, classes_, graph_);
-      if (colours_->work(demands_.size()) > max_colour_work) return false;
+      if (colours_->work(0) > max_colour_work) return false;
       symmetry_ = colours_->symmetry(demands_);
     }
     return symmetry_.variables <= max_program_variables;
@@ -63,7 +63,12 @@ class RelayProgram {
     return model_.status() == 0;
   }
 
-  BoundCertificate certificate(BoundCertificate start) const {
+  /// Where the merged program gives no more than `near`, its prices are not worth what they cost; nullopt where
+  /// they cost too much.
+  std::optional<BoundCertificate> certificate(BoundCertificate start, Merging merging) const {
+    const bool wanted = merging == Merging::always || model_.objectiveValue() > 1 + tolerance;
+    if (colours_ && !wanted) return start;
+    if (colours_ && colours_->work(demands_.size()) > max_colour_work) return std::nullopt;
     const double* dual = model_.dualRowSolution();
     const auto first = static_cast<int>(symmetry_.edges.first.size());
     RelayShares shares;
@@ -270,7 +275,7 @@ std::optional<BoundCertificate> relay_certificate(const Refit& refit, bool detou
   const ByteClasses classes = byte_classes(refit);
   RelayProgram program(refit, classes, detours, near);
   if (!program.prepare(merging) || !program.solve()) return std::nullopt;
-  return program.certificate(without_prices(refit, classes, detours));
+  return program.certificate(without_prices(refit, classes, detours), merging);
 }
 
 BoundCertificate cut_certificate(const Refit& refit, bool detours, const std::vector<LinkId>& links) {

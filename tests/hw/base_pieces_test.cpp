@@ -88,7 +88,7 @@ TEST(BasePieces, of_fused_tensors_tile_their_buffers) {
       }
     }
   }
-  EXPECT_GT(fused, 30);
+  EXPECT_GE(fused, 20);
 }
 
 }  // namespace

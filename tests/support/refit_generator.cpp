@@ -133,6 +133,7 @@ std::vector<std::optional<FusedView>> pick_views(const Layout& layout, const cha
   for (std::int64_t block = 1; block <= extent; ++block) {
     if (extent % block == 0) blocks.push_back(block);
   }
+  if (blocks.size() > 1 && pick(4) != 0) blocks.pop_back();  // mostly in several pieces
   const std::int64_t block = pick(blocks), all = static_cast<std::int64_t>(count);
   for (std::size_t i = 0; i < count; ++i) {
     views[i] = FusedView{
@@ -166,7 +167,7 @@ RefitCase pick_case() {
     const bool relative = i > 0 && pick(2) == 1;
     result.tensors.push_back(relative ? pick_relative(result.tensors[pick(i)], i) : pick_tensor(i));
   }
-  if (pick(3) == 0) fuse(result);
+  if (pick(5) < 2) fuse(result);
   for (const TensorSpec& spec : result.tensors) {
     for (const Layout* layout : {&spec.source, &spec.target}) {
       for (const Rank rank : layout->mesh.ranks) result.ranks = std::max(result.ranks, rank.index() + 1);
