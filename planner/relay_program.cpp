@@ -39,7 +39,7 @@ class RelayProgram {
   /// False where the program is too large, merged or not.
   bool prepare(Merging merging) {
     const bool small = merging == Merging::where_large && acting() <= max_program_gpus &&
-                       classes_.size() * graph_.edges.size() <= max_program_variables;
+                       classes_.size() * graph_.edges.size() <= max_plain_variables;
     if (small || merging == Merging::never) {
       symmetry_ = without_symmetry(classes_.size(), graph_.edges.size(), demands_.size());
     } else {
@@ -63,8 +63,8 @@ class RelayProgram {
     return model_.status() == 0;
   }
 
-  /// Where the merged program gives no more than `near`, its prices are not worth what they cost; nullopt where
-  /// they cost too much.
+  /// Where a merged program gives no more than `near`, its prices are not worth their time; nullopt where they
+  /// take too much of it.
   std::optional<BoundCertificate> certificate(BoundCertificate start, Merging merging) const {
     const bool wanted = merging == Merging::always || model_.objectiveValue() > 1 + tolerance;
     if (colours_ && !wanted) return start;

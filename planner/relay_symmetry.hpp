@@ -1,5 +1,5 @@
 #pragma once
-// Which variables, links and receivers of the relay program (planner/relay_program.hpp) are alike, so that one
+// Which variables, links and receivers of a relay program (planner/relay_program.hpp) are alike, so that one
 // stands for all: GPUs and domains that can be exchanged make the program many times smaller. Found by
 // colouring: vertices, edges and classes start with what they are (capacity, bytes) and take up the colours
 // around them, round by round. Seen from one class, or from one class and receiver, those get a mark first.

@@ -28,7 +28,7 @@ TEST(RefitGenerator, makes_the_cases_that_it_promises) {
   const auto per_cent = [](int share) { return static_cast<int>(count) * share / 100; };
   EXPECT_GE(two_axes, per_cent(30));
   EXPECT_GE(uneven, per_cent(30));
-  EXPECT_GE(empty, per_cent(10));
+  EXPECT_GE(empty, per_cent(20));
   EXPECT_GE(overlapping, per_cent(20));
   EXPECT_GE(shuffled, per_cent(20));
   EXPECT_GE(shared, per_cent(20));

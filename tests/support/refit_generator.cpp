@@ -167,7 +167,7 @@ RefitCase pick_case() {
     const bool relative = i > 0 && pick(2) == 1;
     result.tensors.push_back(relative ? pick_relative(result.tensors[pick(i)], i) : pick_tensor(i));
   }
-  if (pick(5) < 2) fuse(result);
+  if (pick(2) == 0) fuse(result);
   for (const TensorSpec& spec : result.tensors) {
     for (const Layout* layout : {&spec.source, &spec.target}) {
       for (const Rank rank : layout->mesh.ranks) result.ranks = std::max(result.ranks, rank.index() + 1);

@@ -1,8 +1,8 @@
 #pragma once
 // Random small refits of bare tensors: 1-3 tensors (some share a geometry, at other ranks), 1-4 dimensions,
 // 1-3 mesh axes per side, several axes on one dimension, uneven and empty shards, overlapping meshes,
-// shuffled ranks, 1-16 ranks per side, shards that stand in common live buffers. A value prints as YAML that can be pasted into scenarios/; it shrinks
-// towards one rank and one element.
+// shuffled ranks, 1-16 ranks per side, shards in common live buffers. Prints as YAML that can be
+// pasted into scenarios/, and shrinks towards one rank and one element.
 
 #include <cstdint>
 #include <iosfwd>

@@ -4,8 +4,8 @@
 // with planner/check*.cpp or model/layout.cpp, so that agreement of the two means something. Schedules are
 // adversarial: ranks start groups and operations read as early as the rule allows, and among the operations
 // in flight the one with the lowest priority finishes first. Priorities come from a seed. Buffers start as
-// poison (0); a read of what a rank does not hold moves poison on, and the end state shows it. Shards that fused
-// views place in one buffer share its memory, so that what does not fit together overwrites.
+// poison (0); a read of what a rank does not hold moves poison on, and the end state shows it. What fused
+// views place in one buffer shares its memory, so that what does not fit together overwrites.
 
 #include <cstdint>
 #include <functional>
