@@ -63,8 +63,8 @@ class RelayProgram {
     return model_.status() == 0;
   }
 
-  /// Where a merged program gives no more than `near`, its prices are not worth their time; nullopt where they
-  /// take too much of it.
+  /// Where a merged program gives no more than `near`, its prices are not worth their time; nullopt where
+  /// they take too much of it.
   std::optional<BoundCertificate> certificate(BoundCertificate start, Merging merging) const {
     const bool wanted = merging == Merging::always || model_.objectiveValue() > 1 + tolerance;
     if (colours_ && !wanted) return start;
