@@ -7,11 +7,13 @@
 namespace isthmus::hw {
 namespace {
 
-const Shard* find_shard(const std::vector<Shard>& shards, TensorId tensor) {
-  const auto found =
+std::span<const Shard> shards_of(const std::vector<Shard>& shards, TensorId tensor) {
+  const auto begin =
       std::lower_bound(shards.begin(), shards.end(), tensor,
                        [](const Shard& shard, TensorId wanted) { return shard.tensor < wanted; });
-  return found != shards.end() && found->tensor == tensor ? &*found : nullptr;
+  const auto end =
+      std::find_if(begin, shards.end(), [&](const Shard& shard) { return shard.tensor != tensor; });
+  return {begin, end};
 }
 
 Region around(const Region& a, const Region& b) {
@@ -61,23 +63,27 @@ std::optional<Region> Program::staged_box(const Instance& instance, Rank rank) c
   return box;
 }
 
-std::optional<Place> Program::place(std::uint32_t index, Rank rank, Buffer buffer) const {
+std::vector<Place> Program::places(std::uint32_t index, Rank rank, Buffer buffer) const {
   const Instance& instance = plan_.instances[index];
+  std::vector<Place> found;
   if (buffer != Buffer::staging) {
-    const Shard* shard =
-        find_shard(buffer == Buffer::source ? sources(rank) : targets(rank), instance.tensor);
-    if (shard == nullptr) return std::nullopt;
-    return Place{shard->region, shard->offset.value};
+    for (const Shard& shard :
+         shards_of(buffer == Buffer::source ? sources(rank) : targets(rank), instance.tensor))
+      found.push_back({shard.region, shard.offset.value});
+    return found;
   }
   const std::optional<Region> box = staged_box(instance, rank);
-  if (!box) return std::nullopt;
-  if (instance.buffer != Instance::own_memory)
-    return Place{*box, buffer_base_[instance.buffer][rank.index()] + instance.offset.value};
+  if (!box) return found;
+  if (instance.buffer != Instance::own_memory) {
+    found.push_back({*box, buffer_base_[instance.buffer][rank.index()] + instance.offset.value});
+    return found;
+  }
   const std::vector<OwnStaging>& own = own_staging_[index];
-  const auto found =
-      std::lower_bound(own.begin(), own.end(), rank,
-                       [](const OwnStaging& staging, Rank wanted) { return staging.rank < wanted; });
-  return Place{*box, found->offset};
+  const auto at = std::lower_bound(own.begin(), own.end(), rank, [](const OwnStaging& staging, Rank wanted) {
+    return staging.rank < wanted;
+  });
+  found.push_back({*box, at->offset});
+  return found;
 }
 
 std::string Program::describe(std::uint32_t operation) const {

@@ -2,7 +2,8 @@
 // A proven plan lowered to bytes: the one thing that every backend executes.
 // Memory. Each rank has one arena: its source shards, its target shards, its staging. A shard or a staged box
 // lies row-major in one piece, at a multiple of `arena_alignment`; of a shared staging buffer only the bytes
-// that are used are there.
+// that are used are there. Shards that fused views place in one live buffer lie there, row-major in it: each
+// as the pieces that are contiguous.
 // Work. Operations are those of planner/operations.hpp, in that order, with their lanes, groups, windows and
 // dependencies. Each stands for transfers: strided bytes from one rank's arena to one rank's arena. A message
 // between two ranks holds the bytes of its transfers one after the other, each in row-major order of its
@@ -39,7 +40,7 @@ struct Transfer {
   ProgramStep step;
 };
 
-/// What one rank holds of one tensor. Empty shards are left out.
+/// What one rank holds of one tensor, or a contiguous piece of it. Empty shards are left out.
 struct Shard {
   TensorId tensor;
   Region region;
@@ -92,7 +93,8 @@ class Program {
     std::int64_t offset = 0;
   };
 
-  std::optional<Place> place(std::uint32_t index, Rank rank, Buffer buffer) const;
+  /// What a rank has in a buffer of an instance's tensor, piece by piece; none where it has nothing.
+  std::vector<Place> places(std::uint32_t index, Rank rank, Buffer buffer) const;
   std::optional<Region> staged_box(const Instance& instance, Rank rank) const;
 
   const Refit& refit_;

@@ -1,9 +1,12 @@
 // Where everything of a program lies: arenas, shards, staging.
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include <fmt/format.h>
 
+#include "hw/base_pieces.hpp"
 #include "hw/program.hpp"
 #include "model/error.hpp"
 
@@ -60,21 +63,31 @@ class ProgramBuilder {
     }
     for (std::uint32_t t = 0; t < refit_.tensors.size(); ++t) {
       const RefitEntry& entry = refit_.tensors[t];
-      place({t}, entry.source_base, refit_.geometries[entry.geometry].source, source[entry.geometry],
+      const std::optional<FusedView> view = refit_.views.empty() ? std::nullopt : refit_.views[t].source;
+      place({t}, entry.source_base, refit_.geometries[entry.geometry].source, source[entry.geometry], view,
             program_.sources_);
     }
+    bases_.clear();
     for (std::uint32_t t = 0; t < refit_.tensors.size(); ++t) {
       const RefitEntry& entry = refit_.tensors[t];
-      place({t}, entry.target_base, refit_.geometries[entry.geometry].target, target[entry.geometry],
+      const std::optional<FusedView> view = refit_.views.empty() ? std::nullopt : refit_.views[t].target;
+      place({t}, entry.target_base, refit_.geometries[entry.geometry].target, target[entry.geometry], view,
             program_.targets_);
     }
   }
 
   void place(TensorId tensor, Rank base, const Layout& layout, const std::vector<Region>& regions,
-             std::vector<std::vector<Shard>>& shards) {
+             const std::optional<FusedView>& view, std::vector<std::vector<Shard>>& shards) {
     for (std::size_t position = 0; position < regions.size(); ++position) {
       if (regions[position].empty()) continue;
       const Rank rank{base.value + layout.mesh.ranks[position].value};
+      if (view) {
+        const BasePieces pieces(layout, position, *view);
+        const auto [known, added] = bases_.try_emplace({rank, view->base});
+        if (added) known->second = take(rank, pieces.base_bytes());
+        for (const Shard& piece : pieces.list(tensor, known->second)) shards[rank.index()].push_back(piece);
+        continue;
+      }
       const Bytes bytes = layout.bytes(regions[position]);
       shards[rank.index()].push_back({tensor, regions[position], take(rank, bytes), bytes});
     }
@@ -160,6 +173,7 @@ class ProgramBuilder {
     }
   }
 
+  std::map<std::pair<Rank, std::string>, Bytes> bases_;  // of one side: where each live buffer begins
   Program& program_;
   const Refit& refit_;
   const Plan& plan_;

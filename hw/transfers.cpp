@@ -37,20 +37,35 @@ class TransferMaker {
     return ranks;
   }
 
-  Place find(Rank rank, Buffer buffer, const Region& region) const {
-    const std::optional<Place> place = program_.place(which_.instance, rank, buffer);
-    if (place && place->box.contains(region)) return *place;
-    throw InputError({}, fmt::format("{}: {} is not in the {} buffer of rank {}, which is {}",
-                                     program_.describe(which_), to_string(region), to_string(buffer),
-                                     rank.value, place ? to_string(place->box) : "empty"));
+  /// The pieces of a buffer that meet a region, which lies in them altogether.
+  std::vector<Place> find(Rank rank, Buffer buffer, const Region& region) const {
+    const std::vector<Place> places = program_.places(which_.instance, rank, buffer);
+    std::vector<Place> met;
+    std::int64_t found = 0;
+    for (const Place& place : places) {
+      const std::int64_t common = intersect(place.box, region).volume();
+      if (common == 0) continue;
+      found += common;
+      met.push_back(place);
+    }
+    if (found == region.volume()) return met;
+    std::string has = places.empty() ? "empty" : to_string(places.front().box);
+    if (places.size() > 1) has += fmt::format(" and {} more pieces", places.size() - 1);
+    throw InputError(
+        {}, fmt::format("{}: {} is not in the {} buffer of rank {}, which is {}", program_.describe(which_),
+                        to_string(region), to_string(buffer), rank.value, has));
   }
 
   void add(Rank from, Rank to, const Region& region) {
     if (from == to && step_->from == step_->to) return;  // it is there
     const Bytes element = element_size(program_.refit_.geometry(instance_->tensor).source.dtype);
-    transfers_.push_back(
-        {from, to, make_move(find(from, step_->from, region), find(to, step_->to, region), region, element),
-         which_});
+    const std::vector<Place> targets = find(to, step_->to, region);
+    for (const Place& source : find(from, step_->from, region)) {
+      for (const Place& target : targets) {
+        const Region part = intersect(intersect(source.box, target.box), region);
+        if (!part.empty()) transfers_.push_back({from, to, make_move(source, target, part, element), which_});
+      }
+    }
   }
 
   /// The root has its own already, unless it is asked for in staging.
@@ -104,8 +119,8 @@ class TransferMaker {
     };
     if (step_->from == Buffer::source) {
       for (std::size_t m = 0; m < ranks.size(); ++m) {
-        const std::optional<Place> shard = program_.place(which_.instance, ranks[m], Buffer::source);
-        if (shard) add_part(m, shard->box);
+        for (const Place& piece : program_.places(which_.instance, ranks[m], Buffer::source))
+          add_part(m, piece.box);
       }
       return held;
     }

@@ -105,6 +105,7 @@ struct RefitTensor {
   std::int64_t copy_of = 0;  // copies of the first experts of so many, for spare slots; 0 for others
   bool tied_head = false;    // the embedding once more, as the head of the last generation stage
   bool copy = false;         // its elements are all another tensor's: bounds do not count them again
+  bool install = false;      // useless on a rank until the engine has loaded or processed all of it there
 
   friend bool operator==(const RefitTensor&, const RefitTensor&) = default;
 };

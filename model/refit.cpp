@@ -117,9 +117,15 @@ Refit resolve_tensors(const Scenario& scenario, Fabric fabric) {
     entry.tensor.dtype = geometry.source.dtype;
     entry.tensor.role = Role::bulk;
     entry.tensor.copy = plain.copy;
+    const TensorSpec& spec = scenario.tensors[plain.declared];
+    entry.tensor.install = spec.claims.install;
+    refit.views.push_back({spec.source_view, spec.target_view});
     entry.geometry = intern(refit.geometries, std::move(geometry));
     refit.tensors.push_back(std::move(entry));
   }
+  const bool viewed = std::any_of(refit.views.begin(), refit.views.end(),
+                                  [](const TensorViews& views) { return views.source || views.target; });
+  if (!viewed) refit.views.clear();
   raise_first(rank_faults(scenario, refit.fabric));
   const std::uint32_t ranks = named_ranks(scenario);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) refit.gpu_of_rank.push_back({rank});

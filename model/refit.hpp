@@ -7,11 +7,13 @@
 // scenario numbers them); then relay ranks, one for each GPU without a member in an NVLink domain with some,
 // where any GPU may relay: no tensor has shards there. The grids are those of model/grid.hpp.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/disturbance.hpp"
 #include "model/fabric.hpp"
+#include "model/fused_view.hpp"
 #include "model/input_fault.hpp"
 #include "model/inventory.hpp"
 #include "model/layout.hpp"
@@ -32,6 +34,11 @@ struct RefitEntry {
   std::size_t declared = 0;  // bare tensors: the item of the scenario that it comes from
 };
 
+/// Where a bare tensor's shards stand in larger live buffers, as declared.
+struct TensorViews {
+  std::optional<FusedView> source{}, target{};
+};
+
 struct Refit {
   std::string name;
   Fabric fabric;
@@ -46,6 +53,7 @@ struct Refit {
   PrecisionTotals wire{};  // of what moves, as it travels; zero for bare tensors
   std::size_t relay_ranks = 0;
   Disturbances disturbances{};
+  std::vector<TensorViews> views{};  // by tensor, or empty where all stand alone
 
   std::size_t ranks() const { return gpu_of_rank.size(); }
   std::size_t members() const { return gpu_of_rank.size() - relay_ranks; }

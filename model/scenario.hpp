@@ -119,6 +119,7 @@ struct TensorClaims {
   std::vector<Layout> other_sources{};  // holders beside `source`
   bool replicas = false;                // all holders are replicas of the tensor
   std::string tied_to{};                // it has no source of its own but that of this tensor
+  bool install = false;                 // the engine has to load or process what has arrived
   bool transformed = false;             // the source is no box and no strided block of the tensor
   std::vector<std::int64_t> slots{};    // which index of dimension 0 each physical slot of the target holds
   std::vector<std::int64_t> source_shape{}, target_shape{};  // local_shape: what a rank really holds

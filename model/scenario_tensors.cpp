@@ -227,6 +227,7 @@ void read_claims(const YamlValue& parent, const YamlValue& tensor, TensorClaims&
     if (!source || !source->is_list() || source->node().children.size() < 2)
       replicas->refuse("replicas without several sources", "it with source: [{...}, {...}] only");
   }
+  if (const auto install = tensor.find("install")) claims.install = install->flag();
   if (const auto tie = tensor.find("tied_to")) {
     claims.tied_to = tie->text("the name of the tensor whose source it has");
     if (source) source->refuse("a source beside tied_to", "one of them");
@@ -235,7 +236,7 @@ void read_claims(const YamlValue& parent, const YamlValue& tensor, TensorClaims&
 
 TensorSpec read_tensor(const YamlValue& parent, const std::string& default_name, Reader& reader) {
   const YamlValue tensor = parent.at("tensor");
-  tensor.allow_only({"name", "shape", "dtype", "replicas", "tied_to"});
+  tensor.allow_only({"name", "shape", "dtype", "replicas", "tied_to", "install"});
   TensorSpec spec;
   const auto name = tensor.find("name");
   spec.name = name ? name->text("a name of one line") : default_name;

@@ -130,6 +130,7 @@ std::string target(const TensorSpec& spec) {
 
 std::string tensor(const TensorSpec& spec, std::string_view first_indent, std::string_view indent) {
   std::string claims = spec.claims.replicas ? ", replicas: true" : "";
+  if (spec.claims.install) claims += ", install: true";
   if (!spec.claims.tied_to.empty()) claims += fmt::format(", tied_to: {}", yaml_text(spec.claims.tied_to));
   std::string text =
       fmt::format("{}tensor: {{name: {}, shape: [{}], dtype: {}{}}}\n", first_indent, yaml_text(spec.name),

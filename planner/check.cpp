@@ -28,18 +28,20 @@ class Checker {
     for (const RefitEntry& entry : refit_.tensors)
       proof_.target_bytes += shards_[entry.geometry].target_bytes;
     carried_by_.assign(refit_.tensors.size(), not_carried);
-    check_lanes();
+    malformed_ = !check_lanes(refit_, plan_, limits_, proof_);
     for (std::size_t i = 0; i < plan_.instances.size(); ++i) check_instance(i);
     check_tensors();
     if (!malformed_) check_group_sizes(refit_, plan_, limits_, proof_);
     if (!malformed_) check_wait_cycles(refit_, plan_, limits_, proof_);
     if (!malformed_) check_buffers(refit_, plan_, limits_, proof_);
     if (!malformed_) check_puts(refit_, plan_, limits_, proof_);
+    if (!malformed_) check_communicators(refit_, plan_, limits_, proof_);
     return std::move(proof_);
   }
 
  private:
-  using ProofKey = std::tuple<std::uint32_t, std::uint32_t, RelativeBases>;  // pattern, geometry, bases
+  /// Pattern, geometry, bases, and whether the tensor has to be installed.
+  using ProofKey = std::tuple<std::uint32_t, std::uint32_t, RelativeBases, bool>;
 
   const std::string& name(TensorId tensor) const { return refit_.tensors[tensor.index()].tensor.name; }
   void add_malformed(TensorId tensor, std::string message) {
@@ -47,7 +49,6 @@ class Checker {
     report(proof_, limits_, [&] { return Violation{Fault::malformed, tensor, {}, {}, std::move(message)}; });
   }
 
-  void check_lanes();
   void check_instance(std::size_t index);
   std::string instance_fault(const Instance& instance) const;
   std::string rank_fault(const Instance& instance) const;
@@ -66,13 +67,6 @@ class Checker {
   std::vector<std::size_t> carried_by_;  // by tensor: the first instance that carries it
   std::map<ProofKey, PatternProof> proofs_;
 };
-
-void Checker::check_lanes() {
-  for (std::size_t i = 0; i < plan_.lanes.size(); ++i) {
-    if (plan_.lanes[i].window > 0) continue;
-    add_malformed({}, fmt::format("lane {} ({}) - window 0 - at least 1 is needed", i, plan_.lanes[i].name));
-  }
-}
 
 void Checker::check_instance(std::size_t index) {
   const Instance& instance = plan_.instances[index];
@@ -158,10 +152,12 @@ void Checker::check_pattern(const Instance& instance) {
   const GeometryShards& shards = shards_[entry.geometry];
   const Pattern& pattern = plan_.pattern(instance);
   const Binding binding = bind(instance, extents_[instance.pattern.index()], entry, shards);
-  const auto added = proofs_.try_emplace({instance.pattern.value, entry.geometry, binding.bases});
+  const bool install = entry.tensor.install;
+  const auto added = proofs_.try_emplace({instance.pattern.value, entry.geometry, binding.bases, install});
   PatternProof& known = added.first->second;
   if (added.second) {
-    known = prove_pattern(pattern, refit_.geometries[entry.geometry], shards, binding.bases, limits_);
+    known =
+        prove_pattern(pattern, refit_.geometries[entry.geometry], shards, binding.bases, install, limits_);
     if (known.count == 0) ++proof_.patterns_proven;
   }
   proof_.steps_checked += pattern.steps.size();
@@ -224,6 +220,10 @@ std::string_view to_string(Fault fault) {
     case Fault::out_of_reach: return "out_of_reach";
     case Fault::wrong_version: return "wrong_version";
     case Fault::other_refit: return "other_refit";
+    case Fault::not_installed: return "not_installed";
+    case Fault::too_many_puts: return "too_many_puts";
+    case Fault::never_made: return "never_made";
+    case Fault::not_connected: return "not_connected";
   }
   return "";
 }

@@ -6,8 +6,10 @@
 //   order      no cycle of waits through lanes, groups and dependencies
 //   buffers    staging fits into the buffer that an instance names, and no instance overwrites in it what an
 //              earlier one still needs
-//   limits     operations per group and rank (many thousands hang NCCL), bytes of one message and one buffer,
-//              ranks and indices in range
+//   limits     operations per group and rank (many thousands hang NCCL), puts in flight where the executor
+//              counts them, bytes of one message and one buffer, ranks and indices in range
+//   ranks      communicators that all ranks of their parent make, and that have all ranks of a step
+//   install    tensors that an engine has to load or process are, after their last write
 // It shares nothing with the policies but the value types of model/ and planner/plan.hpp.
 // Equal (pattern, geometry, relative bases) are proven once; an instance adds only its binding.
 // A plan is proven when no violation is found. Each violation names a tensor, an element, the steps involved.
@@ -39,6 +41,10 @@ enum class Fault : std::uint8_t {
   out_of_reach,      // a put into another NVLink domain
   wrong_version,     // an instance that moves another refit's weights
   other_refit,       // a plan that was made for other tensors, layouts or ranks (planner/plan_identity.hpp)
+  not_installed,     // a tensor that the engine has to load or process, and does not
+  too_many_puts,     // more puts between two ranks in flight than the executor allows
+  never_made,        // a communicator that some rank of its parent does not help to make
+  not_connected,     // a step whose ranks have no communicator in common
 };
 std::string_view to_string(Fault fault);
 
@@ -52,8 +58,11 @@ struct Violation {
 
 struct Limits {
   std::size_t operations_per_group = safe_group_size;
-  Bytes largest_size{0xFFFFFFFF};    // of a message or a buffer: sizes of 2^32 are known to hang
-  std::size_t most_violations = 20;  // further ones are counted, not listed
+  Bytes largest_size{0xFFFFFFFF};         // of a message or a buffer: sizes of 2^32 are known to hang
+  std::size_t most_violations = 20;       // further ones are counted, not listed
+  std::size_t puts_in_flight = no_limit;  // from one rank to another; NCCL's proxy loses puts beyond 256
+
+  static constexpr std::size_t no_limit = ~std::size_t{0};
 };
 
 struct Proof {

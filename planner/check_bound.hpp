@@ -17,6 +17,10 @@ inline bool collective(const Step& step) { return is_collective(step.kind); }
 inline bool in_place(const Step& step) {
   return step.kind == StepKind::all_gather && step.from == Buffer::target && step.to == Buffer::target;
 }
+/// An engine processes what has arrived: nothing is written anew.
+inline bool processes(const Step& step) {
+  return step.kind == StepKind::load && step.from == Buffer::target && step.to == Buffer::target;
+}
 
 /// Keeps the first findings and counts all.
 struct PlanFindings {
@@ -72,6 +76,8 @@ void find_form_faults(const BoundPattern& bound, PlanFindings& findings);
 void find_unheld_reads(const BoundPattern& bound, PlanFindings& findings);
 /// Target elements written never, twice, or where no shard is.
 void find_coverage_faults(const BoundPattern& bound, PlanFindings& findings);
+/// Target elements that no load of their rank takes, of a tensor that has to be installed.
+void find_missing_installs(const BoundPattern& bound, PlanFindings& findings);
 /// Messages and copies of more bytes than allowed. Collectives count in 64 bits everywhere.
 void find_large_messages(const BoundPattern& bound, Bytes largest, PlanFindings& findings);
 /// True when some rank has the whole tensor in staging at the end.

@@ -276,28 +276,4 @@ void check_buffers(const Refit& refit, const Plan& plan, const Limits& limits, P
   BufferCheck(refit, plan, limits, proof).run();
 }
 
-void check_puts(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof) {
-  std::vector<std::vector<std::uint32_t>> puts(plan.patterns.size());
-  for (std::size_t p = 0; p < puts.size(); ++p)
-    for (std::uint32_t s = 0; s < plan.patterns[p].steps.size(); ++s)
-      if (plan.patterns[p].steps[s].kind == StepKind::put) puts[p].push_back(s);
-  for (const Instance& instance : plan.instances) {
-    for (const std::uint32_t s : puts[instance.pattern.index()]) {
-      const Step& step = plan.pattern(instance).steps[s];
-      const Rank source = global_rank(instance, step.source), target = global_rank(instance, step.target);
-      if (refit.fabric.domain_of(refit.gpu(source)) == refit.fabric.domain_of(refit.gpu(target))) continue;
-      report(proof, limits, [&] {
-        return Violation{
-            Fault::out_of_reach,
-            instance.tensor,
-            {},
-            {s},
-            fmt::format("tensor {}: step {} puts from rank {} into rank {}, which is in another "
-                        "NVLink domain; send it",
-                        refit.tensors[instance.tensor.index()].tensor.name, s, source.value, target.value)};
-      });
-    }
-  }
-}
-
 }  // namespace isthmus

@@ -1,6 +1,5 @@
 #pragma once
-// Internal to the checker: staging in buffers that instances share, and puts. Both functions require that no
-// instance is malformed.
+// Internal to the checker: staging in buffers that instances share. Requires that no instance is malformed.
 //
 // Reuse. Two instances whose staging meets on a rank must not mix there. All that the plan says about their
 // order is the order of groups: on one lane a rank starts its k-th group when its (k - window)-th is done.
@@ -14,7 +13,5 @@
 namespace isthmus {
 
 void check_buffers(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
-/// A put reaches only GPUs of its own NVLink domain.
-void check_puts(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
 
 }  // namespace isthmus

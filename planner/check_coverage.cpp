@@ -70,7 +70,7 @@ void CoverageCheck::collect_writes() {
   begins_.assign(bound_.bases.ranks + std::size_t{1}, 0);
   for (std::uint32_t i = 0; i < bound_.pattern.steps.size(); ++i) {
     const Step& step = bound_.step(i);
-    if (step.to != Buffer::target) continue;
+    if (step.to != Buffer::target || processes(step)) continue;
     if (in_place(step))
       note_own_parts(i);
     else
@@ -81,7 +81,7 @@ void CoverageCheck::collect_writes() {
   std::vector<std::size_t> next = begins_;
   for (std::uint32_t i = 0; i < bound_.pattern.steps.size(); ++i) {
     const Step& step = bound_.step(i);
-    if (step.to != Buffer::target || in_place(step)) continue;
+    if (step.to != Buffer::target || in_place(step) || processes(step)) continue;
     bound_.for_each_receiver(step, [&](std::uint32_t rank) { writes_[next[rank]++] = {&step.region, i}; });
   }
   for (const Gathered& part : gathered_) writes_[next[part.rank]++] = {&part.region, part.step};
@@ -148,6 +148,35 @@ void CoverageCheck::add_missing(std::uint32_t rank, const Region& shard) {
 void find_coverage_faults(const BoundPattern& bound, PlanFindings& findings) {
   CoverageCheck coverage(bound, findings);
   for (std::uint32_t rank = 0; rank < bound.bases.ranks; ++rank) coverage.check(rank);
+}
+
+void find_missing_installs(const BoundPattern& bound, PlanFindings& findings) {
+  for (std::uint32_t rank = 0; rank < bound.bases.ranks; ++rank) {
+    const Region* shard = bound.target_shard[rank];
+    if (shard == nullptr || shard->empty()) continue;
+    std::vector<Region> loaded;
+    for (const Step& step : bound.pattern.steps) {
+      if (step.kind == StepKind::load && bound.relative(step.source) == rank) loaded.push_back(step.region);
+    }
+    if (covers(*shard, loaded)) continue;
+    PlanFinding finding{Fault::not_installed, rank, first_missing(*shard, loaded), {}, {}};
+    Region element = *shard;
+    for (std::size_t d = 0; d < finding.element.size(); ++d) {
+      element.begin[d] = finding.element[d];
+      element.end[d] = finding.element[d] + 1;
+    }
+    for (std::uint32_t i = 0; i < bound.pattern.steps.size(); ++i) {
+      const Step& step = bound.step(i);
+      if (step.to != Buffer::target || processes(step) || !step.region.contains(element)) continue;
+      if (bound.receives(step, rank)) finding.steps.push_back(i);
+    }
+    const std::string written =
+        finding.steps.empty() ? "" : "written by step " + list_of(finding.steps) + ", but ";
+    finding.detail = written +
+                     "its install step is missing; a load from staging or, after the last write, from target "
+                     "to target is needed";
+    findings.add(std::move(finding));
+  }
 }
 
 bool stages_full_tensor(const BoundPattern& bound) {

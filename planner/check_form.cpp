@@ -13,6 +13,7 @@ std::string buffer_fault(const Step& step) {
     return "has an unknown kind or buffer";
   }
   if (step.to == Buffer::source) return "writes to the source buffer, which is read only";
+  if (processes(step)) return {};
   const bool out = step.kind == StepKind::load || step.kind == StepKind::unpack;
   if (out && (step.from != Buffer::staging || step.to != Buffer::target)) {
     return fmt::format("{}s from {} to {}; it goes from staging to target", to_string(step.kind),

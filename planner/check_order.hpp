@@ -1,5 +1,5 @@
 #pragma once
-// Internal to the checker: what spans instances. Both functions require that no instance is malformed.
+// Internal to the checker: what spans instances. All but check_lanes() require that nothing is malformed.
 //
 // Wait cycles. The execution rule of plan.hpp is a system of waits between two kinds of event: rank r starts
 // the k-th of its groups on a lane (waits for its k-1st start and for the operations of its groups up to k -
@@ -31,6 +31,13 @@ void report(Proof& proof, const Limits& limits, Make make) {
 
 void check_group_sizes(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
 void check_wait_cycles(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
+
+/// Lanes and splits that name what does not exist; true when there are none.
+bool check_lanes(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
+/// Communicators that are never made, and steps whose ranks have none in common.
+void check_communicators(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
+/// Puts into another NVLink domain, and more of them in flight than allowed.
+void check_puts(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
 
 /// Instances of one pattern, bases, lane and groups: their steps are the same operations where the lane
 /// coalesces, and wait alike everywhere.

@@ -63,7 +63,7 @@ bool OwnershipCheck::add_part(const Region& held, const Region& wanted) {
 
 bool OwnershipCheck::add_brought(std::uint32_t writer_index, const Step& reader, Readers readers) {
   const Step& writer = bound_.step(writer_index);
-  if (writer.to != reader.from) return false;
+  if (writer.to != reader.from || processes(writer)) return false;
   const bool brought =
       collective(writer) ? std::any_of(readers.begin(), readers.end(),
                                        [&](std::uint32_t rank) { return bound_.receives(writer, rank); })
@@ -120,7 +120,7 @@ std::string OwnershipCheck::reason(std::uint32_t index, Readers readers, const R
   }
   for (std::uint32_t other = 0; other < bound_.pattern.steps.size(); ++other) {
     const Step& writer = bound_.step(other);
-    if (writer.to != step.from || !writer.region.contains(element)) continue;
+    if (writer.to != step.from || processes(writer) || !writer.region.contains(element)) continue;
     if (std::any_of(readers.begin(), readers.end(),
                     [&](std::uint32_t r) { return bound_.receives(writer, r); })) {
       return fmt::format(

@@ -70,6 +70,6 @@ struct PatternProof {
   bool full_tensor_staged = false;
 };
 PatternProof prove_pattern(const Pattern& pattern, const Geometry& geometry, const GeometryShards& shards,
-                           const RelativeBases& bases, const Limits& limits);
+                           const RelativeBases& bases, bool install, const Limits& limits);
 
 }  // namespace isthmus

@@ -38,6 +38,7 @@ std::size_t Plan::step_count() const {
 
 Bytes Plan::memory() const {
   std::size_t bytes = instances.size() * sizeof(Instance) + schedule.size() * sizeof(schedule[0]);
+  for (const Split& split : splits) bytes += split.callers.size() * sizeof(Split::Caller);
   for (const Pattern& pattern : patterns) {
     bytes += pattern.steps.size() * sizeof(Step) + pattern.after.size() * sizeof(pattern.after[0]);
     for (const auto& list : pattern.members) bytes += list.size() * sizeof(LocalRank);

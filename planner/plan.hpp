@@ -19,6 +19,7 @@
 
 #include "model/layout.hpp"
 #include "model/units.hpp"
+#include "planner/split.hpp"
 
 namespace isthmus {
 
@@ -46,7 +47,8 @@ enum class StepKind : std::uint8_t {
   broadcast,   // region from `source` to every member of `members` (the root included)
   all_gather,  // members hold parts of the region; afterwards each member holds all of it. Between target
                // buffers it is in place: a part that `after` brought to a member is not written there again
-  load,        // an engine's weight loader takes the region out of staging into the target shard of one rank
+  load,        // an engine's weight loader takes the region out of staging into the target shard of one rank;
+               // or, from target to target, processes what has arrived: nothing is written anew
 };
 std::string_view to_string(StepKind kind);
 
@@ -99,6 +101,7 @@ struct Lane {
   std::string name;
   std::uint32_t window = 1;
   bool coalesce = false;
+  std::uint32_t split = Split::none;  // whose communicators carry it; none: one of all ranks
 };
 
 /// Memory of this size on every rank that stages in it. Instances that use the same bytes of it follow each
@@ -117,6 +120,7 @@ struct Plan {
   std::vector<Instance> instances{};
   std::vector<StagingBuffer> buffers{};
   std::vector<std::uint32_t> schedule{};  // absolute groups, for instances whose order is global
+  std::vector<Split> splits{};
 
   const Pattern& pattern(const Instance& instance) const { return patterns[instance.pattern.index()]; }
   std::uint32_t group_of(const Instance& instance, std::size_t step) const;

@@ -92,8 +92,10 @@ void compare(const std::string& tensor, const PlanSide& a, std::size_t i, const 
 bool same_lanes(const Plan& a, const Plan& b) {
   return std::equal(a.lanes.begin(), a.lanes.end(), b.lanes.begin(), b.lanes.end(),
                     [](const Lane& x, const Lane& y) {
-                      return std::tie(x.name, x.window, x.coalesce) == std::tie(y.name, y.window, y.coalesce);
-                    });
+                      return std::tie(x.name, x.window, x.coalesce, x.split) ==
+                             std::tie(y.name, y.window, y.coalesce, y.split);
+                    }) &&
+         std::equal(a.splits.begin(), a.splits.end(), b.splits.begin(), b.splits.end());
 }
 
 bool same_buffers(const Plan& a, const Plan& b) {

@@ -43,6 +43,9 @@ class PlanReader {
   Plan read() {
     plan_.policy = root_.at("policy").text(name_form);
     plan_.version = number_or(root_, "refit", 0);
+    if (const auto splits = root_.find("splits")) {
+      for (const JsonValue& split : list_of(*splits, PlanFileLimits::splits)) read_split(split);
+    }
     for (const JsonValue& lane : list_of(root_.at("lanes"), PlanFileLimits::lanes)) read_lane(lane);
     if (const auto buffers = root_.find("buffers")) {
       for (const JsonValue& buffer : list_of(*buffers, PlanFileLimits::buffers)) read_buffer(buffer);
@@ -56,12 +59,15 @@ class PlanReader {
 
  private:
   void read_lane(const JsonValue& value) {
-    value.allow_only({"name", "window", "coalesce"});
+    value.allow_only({"name", "window", "coalesce", "split"});
     const auto coalesce = value.find("coalesce");
     const auto window = value.find("window");
     plan_.lanes.push_back({value.at("name").text_or_empty(name_form), window ? number(*window, 1) : 1,
-                           coalesce ? coalesce->flag() : false});
+                           coalesce ? coalesce->flag() : false,
+                           number_or(value, "split", Split::none, PlanFileLimits::splits - 1)});
   }
+
+  void read_split(const JsonValue& value);
 
   void read_buffer(const JsonValue& value) {
     value.allow_only({"name", "size"});
@@ -82,7 +88,28 @@ class PlanReader {
   Plan plan_;
   std::vector<std::uint64_t> pattern_ranks_;  // ranks of all steps of each pattern
   std::uint64_t expanded_ = 0;
+  std::size_t callers_ = 0;
 };
+
+void PlanReader::read_split(const JsonValue& value) {
+  value.allow_only({"parent", "slot", "callers"});
+  Split split;
+  split.parent = number_or(value, "parent", Split::none, PlanFileLimits::splits - 1);
+  split.slot = number_or(value, "slot", Split::none);
+  for (const JsonValue& caller : list_of(value.at("callers"), PlanFileLimits::ranks)) {
+    constexpr std::string_view form = "[rank, colour], or [rank] of one without a colour";
+    if (!caller.is_list()) caller.refuse(form);
+    const std::vector<JsonValue> parts = caller.items(2, form);
+    if (parts.empty()) caller.refuse(form);
+    const Rank rank{number(parts[0], 0, PlanFileLimits::ranks - 1)};
+    split.callers.push_back({rank, parts.size() == 2 ? number(parts[1]) : Split::none});
+  }
+  callers_ += split.callers.size();
+  if (callers_ > PlanFileLimits::callers) {
+    value.refuse(fmt::format("more than {} callers of all splits", PlanFileLimits::callers), "fewer of them");
+  }
+  plan_.splits.push_back(std::move(split));
+}
 
 Region read_region(const JsonValue& value) {
   constexpr std::string_view form = "one to four pairs [begin, end] of element indices, one per dimension";
@@ -223,8 +250,8 @@ void read_head(const JsonValue& root) {
   if (version.integer(0, 0xFFFF'FFFE) != plan_format_version) {
     version.refuse(fmt::format("{}, which is the one version that this program reads", plan_format_version));
   }
-  root.allow_only({"format", "version", "policy", "refit", "scenario", "geometries", "tensors", "lanes",
-                   "buffers", "patterns", "instances"});
+  root.allow_only({"format", "version", "policy", "refit", "scenario", "geometries", "tensors", "splits",
+                   "lanes", "buffers", "patterns", "instances"});
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ inline constexpr int plan_format_version = 1;
 struct PlanFileLimits {
   static constexpr std::size_t tensors = 100'000, geometries = 100'000;
   static constexpr std::size_t lanes = 65'536, buffers = 65'536;
+  static constexpr std::size_t splits = 4'096, callers = std::size_t{1} << 22;  // callers of all splits
   static constexpr std::size_t patterns = std::size_t{1} << 20, instances = std::size_t{1} << 20;
   static constexpr std::size_t steps = std::size_t{1} << 24;         // of one pattern
   static constexpr std::size_t member_lists = std::size_t{1} << 20;  // of one pattern

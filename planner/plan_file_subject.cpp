@@ -153,7 +153,7 @@ void SubjectReader::require_size(const JsonValue& value, const Layout& layout) {
 }
 
 void SubjectReader::read_tensor(const JsonValue& value) {
-  value.allow_only({"name", "geometry", "source_base", "target_base", "role", "copy"});
+  value.allow_only({"name", "geometry", "source_base", "target_base", "role", "copy", "install"});
   RefitEntry entry;
   const auto geometries = static_cast<std::int64_t>(refit_.geometries.size());
   if (geometries == 0) value.refuse("a tensor", "no tensors without geometries");
@@ -163,9 +163,10 @@ void SubjectReader::read_tensor(const JsonValue& value) {
   entry.geometry = number(value.at("geometry"), 0, geometries - 1);
   entry.source_base = {number(value.at("source_base"), 0, PlanFileLimits::ranks - 1)};
   entry.target_base = {number(value.at("target_base"), 0, PlanFileLimits::ranks - 1)};
-  const auto role = value.find("role"), copy = value.find("copy");
+  const auto role = value.find("role"), copy = value.find("copy"), install = value.find("install");
   entry.tensor.role = role ? named(*role, Role::bulk, Role::vision) : Role::misc;
   entry.tensor.copy = copy && copy->flag();
+  entry.tensor.install = install && install->flag();
   const Geometry& geometry = refit_.geometries[entry.geometry];
   entry.tensor.shape = geometry.source.shape;
   entry.tensor.dtype = geometry.source.dtype;
@@ -281,7 +282,8 @@ void add_subject(const Scenario& scenario, const Refit& refit, JsonText& text) {
     text.add("    {{\"name\": {}, \"geometry\": {}, \"source_base\": {}, \"target_base\": {}",
              json_text(entry.tensor.name), entry.geometry, entry.source_base.value, entry.target_base.value);
     if (entry.tensor.role != Role::misc) text.add(", \"role\": \"{}\"", to_string(entry.tensor.role));
-    text.add("{}}}", entry.tensor.copy ? ", \"copy\": true" : "");
+    text.add("{}{}}}", entry.tensor.copy ? ", \"copy\": true" : "",
+             entry.tensor.install ? ", \"install\": true" : "");
   });
   text.add(",\n");
 }

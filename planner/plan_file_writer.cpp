@@ -21,6 +21,10 @@ class PlanWriter {
       : refit_(refit), plan_(plan), text_(text) {}
 
   void write() {
+    if (!plan_.splits.empty()) {
+      text_.lines("  ", "splits", plan_.splits, [&](const Split& split) { add(split); });
+      text_.add(",\n");
+    }
     text_.lines("  ", "lanes", plan_.lanes, [&](const Lane& lane) { add(lane); });
     text_.add(",\n");
     if (!plan_.buffers.empty()) {
@@ -39,7 +43,22 @@ class PlanWriter {
     text_.add("    {{\"name\": {}", json_text(lane.name));
     if (lane.window != 1) text_.add(", \"window\": {}", lane.window);
     if (lane.coalesce) text_.add(", \"coalesce\": true");
+    if (lane.split != Split::none) text_.add(", \"split\": {}", lane.split);
     text_.add("}}");
+  }
+
+  void add(const Split& split) {
+    text_.add("    {{");
+    if (split.parent != Split::none) text_.add("\"parent\": {}, ", split.parent);
+    if (split.slot != Split::none) text_.add("\"slot\": {}, ", split.slot);
+    text_.add("\"callers\": [");
+    for (std::size_t i = 0; i < split.callers.size(); ++i) {
+      const Split::Caller& caller = split.callers[i];
+      text_.add("{}[{}", i == 0 ? "" : ", ", caller.rank.value);
+      if (caller.colour != Split::none) text_.add(", {}", caller.colour);
+      text_.add("]");
+    }
+    text_.add("]}}");
   }
 
   void add(const Pattern& pattern) {

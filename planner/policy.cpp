@@ -1,5 +1,9 @@
 #include "planner/policy.hpp"
 
+#include <utility>
+#include <variant>
+
+#include "planner/installs.hpp"
 #include "planner/policies/rail_hops.hpp"
 
 namespace isthmus {
@@ -12,26 +16,34 @@ PlanResult where_joined(const Refit& refit) {
   return Refused{"nothing joins the rails of this fabric, and it sends across them"};
 }
 
+/// A policy's plan, with what engines do after it.
+template <PlanResult (*make)(const Refit& refit)>
+PlanResult installed(const Refit& refit) {
+  PlanResult result = make(refit);
+  if (Plan* plan = std::get_if<Plan>(&result)) return with_installs(refit, std::move(*plan));
+  return result;
+}
+
 }  // namespace
 
 const std::vector<Policy>& policies() {
   static const std::vector<Policy> all{
       {"golden", "broadcast every shard to every GPU, one after another (the field's functional reference)",
-       where_joined<plan_golden>, Program::python},
+       installed<where_joined<plan_golden>>, Program::python},
       {"gather-broadcast",
        "gather each full tensor, broadcast it packed to every GPU, load (the conventional refit)",
-       where_joined<plan_gather_broadcast>},
+       installed<where_joined<plan_gather_broadcast>>},
       {"p2p", "every overlap once to each target replica, from the first holder (the naive plan)",
-       where_joined<plan_p2p>, Program::python},
+       installed<where_joined<plan_p2p>>, Program::python},
       {"striped", "each byte once to a group of replicas, which gather or broadcast it (NeMo RL's reshard)",
-       where_joined<plan_striped>, Program::python},
+       installed<where_joined<plan_striped>>, Program::python},
       {"m2n-uniform",
        "NCCL M2N: leaders, chains and NVLink copies of bulk tensors, replicas matched by number; misc packed",
-       where_joined<plan_m2n_uniform>, Program::native},
+       installed<where_joined<plan_m2n_uniform>>, Program::native},
       {"m2n-node-aware", "the same, replicas matched by NVLink domain, in two phases (M2N's default)",
-       where_joined<plan_m2n_node_aware>, Program::native},
+       installed<where_joined<plan_m2n_node_aware>>, Program::native},
       {"balanced", "every tensor by regions, each byte into a domain once, relays, one global order (ours)",
-       plan_balanced},
+       installed<plan_balanced>},
   };
   return all;
 }

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include <coin/ClpSimplex.hpp>
 
 #include "planner/byte_classes.hpp"
 #include "planner/relay_graph.hpp"
+#include "planner/relay_symmetry.hpp"
 
 namespace isthmus {
 namespace {
@@ -17,13 +18,6 @@ namespace {
 constexpr double tolerance = 1e-5, creep = 1e-7;
 constexpr int max_rounds = 60;
 constexpr double price_scale = 1 << 20;  // of the dearest link, before rounding down
-
-/// A receiver of a class, and the edges that may bring it there.
-struct Demand {
-  std::size_t of_class = 0;
-  std::uint32_t gpu = 0;
-  const std::vector<char>* allowed = nullptr;  // per edge; all where there is none
-};
 
 /// A row of the program: a set of vertices that a class has to enter.
 struct EntryRow {
@@ -42,12 +36,25 @@ class RelayProgram {
     for (std::size_t a = 0; a < classes_.size(); ++a) add_demands(a, detours);
   }
 
-  std::size_t variables() const { return classes_.size() * graph_.edges.size(); }
+  /// False where the program is too large, merged or not.
+  bool prepare(Merging merging) {
+    const bool small = merging == Merging::where_large && acting() <= max_program_gpus &&
+                       classes_.size() * graph_.edges.size() <= max_plain_variables;
+    if (small || merging == Merging::never) {
+      symmetry_ = without_symmetry(classes_.size(), graph_.edges.size(), demands_.size());
+    } else {
+      colours_.emplace(refit_.fabric, sets_, classes_, graph_);
+      if (colours_->work(0) > max_colour_work) return false;
+      symmetry_ = colours_->symmetry(demands_);
+    }
+    return symmetry_.variables <= max_program_variables;
+  }
 
   /// Per link its price and per class the shares of its receivers, in reals; false where Clp fails.
   bool solve() {
     load();
-    for (const Demand& each : demands_) add_set(each, {graph_.vertex_of_gpu[each.gpu]});
+    for (const std::uint32_t d : symmetry_.demands.first)
+      add_set(demands_[d], {graph_.vertex_of_gpu[demands_[d].gpu]});
     for (int round = 0; round < max_rounds; ++round) {
       model_.dual();
       if (model_.status() != 0) return false;
@@ -56,23 +63,30 @@ class RelayProgram {
     return model_.status() == 0;
   }
 
-  BoundCertificate certificate(BoundCertificate start) const {
+  /// Where a merged program gives no more than `near`, its prices are not worth their time; nullopt where
+  /// they take too much of it.
+  std::optional<BoundCertificate> certificate(BoundCertificate start, Merging merging) const {
+    const bool wanted = merging == Merging::always || model_.objectiveValue() > 1 + tolerance;
+    if (colours_ && !wanted) return start;
+    if (colours_ && colours_->work(demands_.size()) > max_colour_work) return std::nullopt;
     const double* dual = model_.dualRowSolution();
-    const auto first = static_cast<int>(graph_.edges.size());
-    std::map<std::size_t, std::map<std::uint32_t, double>> share;  // demand -> edge -> price
-    double dearest = 0;
-    std::map<std::pair<std::size_t, std::uint32_t>, double> of_class;
+    const auto first = static_cast<int>(symmetry_.edges.first.size());
+    RelayShares shares;
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       const double value = dual[first + static_cast<int>(r)];
       if (value <= 0) continue;
       const std::size_t a = demands_[rows_[r].demand].of_class;
       const double price = value / static_cast<double>(classes_[a].bytes.value);
-      for (const std::uint32_t edge : rows_[r].edges) {
-        share[rows_[r].demand][edge] += price;
-        dearest = std::max(dearest, of_class[{a, edge}] += price);
-      }
+      for (const std::uint32_t edge : rows_[r].edges) shares[rows_[r].demand][edge] += price;
     }
-    if (dearest > 0) add_prices(share, price_scale / dearest, start);
+    if (colours_) shares = colours_->lifted(symmetry_, demands_, shares);
+    double dearest = 0;
+    std::map<std::pair<std::size_t, std::uint32_t>, double> of_class;
+    for (const auto& [demand, edges] : shares) {
+      for (const auto& [edge, price] : edges)
+        dearest = std::max(dearest, of_class[{demands_[demand].of_class, edge}] += price);
+    }
+    if (dearest > 0) add_prices(shares, price_scale / dearest, start);
     return start;
   }
 
@@ -87,53 +101,68 @@ class RelayProgram {
     }
   }
 
-  int column(std::size_t a, std::size_t edge) const {
-    return static_cast<int>(1 + a * graph_.edges.size() + edge);
+  std::size_t acting() const {
+    const std::vector<char> part = taking_part(refit_);
+    return static_cast<std::size_t>(std::count(part.begin(), part.end(), 1));
   }
 
-  /// Column 0 is T in units of `near`; rows are the links.
+  int column(std::size_t a, std::size_t edge) const {
+    return 1 + static_cast<int>(symmetry_.variable[a * graph_.edges.size() + edge]);
+  }
+
+  /// Column 0 is T in units of `near`; rows are the links of a kind, on the average.
   void load() {
+    const Kinds& kinds = symmetry_.edges;
     model_.setLogLevel(0);
-    model_.resize(static_cast<int>(graph_.edges.size()), 0);
+    model_.resize(static_cast<int>(kinds.first.size()), 0);
     std::vector<int> all;
-    std::vector<double> minus;
-    for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
-      all.push_back(static_cast<int>(e));
-      minus.push_back(-1);
-      model_.setRowBounds(static_cast<int>(e), -COIN_DBL_MAX, 0);
+    for (std::size_t k = 0; k < kinds.first.size(); ++k) {
+      all.push_back(static_cast<int>(k));
+      model_.setRowBounds(static_cast<int>(k), -COIN_DBL_MAX, 0);
     }
+    const std::vector<double> minus(all.size(), -1);
     model_.addColumn(static_cast<int>(all.size()), all.data(), minus.data(), 0, COIN_DBL_MAX, 1);
-    for (const ByteClass& each : classes_) {
+    std::vector<double> loads(symmetry_.variables);
+    std::vector<int> row(symmetry_.variables);
+    for (std::size_t a = 0; a < classes_.size(); ++a) {
       for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
-        const auto row = static_cast<int>(e);
         const auto rate =
             static_cast<double>(refit_.fabric.links()[graph_.edges[e].link.index()].nominal.value);
-        const double load = static_cast<double>(each.bytes.value) / (rate * near_);
-        model_.addColumn(1, &row, &load, 0, COIN_DBL_MAX, 0);
+        const std::size_t variable = to_size(column(a, e) - 1);
+        loads[variable] +=
+            static_cast<double>(classes_[a].bytes.value) / (rate * near_ * kinds.count[kinds.of[e]]);
+        row[variable] = static_cast<int>(kinds.of[e]);
       }
     }
+    for (std::size_t variable = 0; variable < loads.size(); ++variable)
+      model_.addColumn(1, &row[variable], &loads[variable], 0, COIN_DBL_MAX, 0);
   }
 
   /// The row of the set that is not marked in `outside`.
   void add_row(std::size_t demand, const std::vector<char>& outside) {
-    const Demand& each = demands_[demand];
+    const RelayDemand& each = demands_[demand];
     EntryRow row{demand, {}};
-    std::vector<int> columns;
+    std::map<int, double> entries;
     for (std::uint32_t e = 0; e < graph_.edges.size(); ++e) {
       const RelayGraph::Edge& edge = graph_.edges[e];
       if (outside[edge.from] == 0 || outside[edge.to] != 0) continue;
       if (each.allowed != nullptr && (*each.allowed)[e] == 0) continue;
       row.edges.push_back(e);
-      columns.push_back(column(each.of_class, e));
+      entries[column(each.of_class, e)] += 1;
     }
     // No edge: nothing leads there, and no plan exists.
-    if (columns.empty() || !known_.insert({each.of_class, row.edges}).second) return;
-    const std::vector<double> ones(columns.size(), 1);
-    model_.addRow(static_cast<int>(columns.size()), columns.data(), ones.data(), 1, COIN_DBL_MAX);
+    if (entries.empty() || !known_.insert({each.of_class, row.edges}).second) return;
+    std::vector<int> columns;
+    std::vector<double> values;
+    for (const auto& [column_index, edges] : entries) {
+      columns.push_back(column_index);
+      values.push_back(edges);
+    }
+    model_.addRow(static_cast<int>(columns.size()), columns.data(), values.data(), 1, COIN_DBL_MAX);
     rows_.push_back(std::move(row));
   }
 
-  void add_set(const Demand& demand, const std::vector<std::uint32_t>& inside) {
+  void add_set(const RelayDemand& demand, const std::vector<std::uint32_t>& inside) {
     std::vector<char> outside(graph_.vertices, 1);
     for (const std::uint32_t vertex : inside) outside[vertex] = 0;
     add_row(static_cast<std::size_t>(&demand - demands_.data()), outside);
@@ -168,8 +197,8 @@ class RelayProgram {
     const std::vector<double> usage(model_.primalColumnSolution(),
                                     model_.primalColumnSolution() + model_.numberColumns());
     std::vector<double> capacities(graph_.edges.size());
-    for (std::size_t d = 0; d < demands_.size(); ++d) {
-      const Demand& each = demands_[d];
+    for (const std::uint32_t d : symmetry_.demands.first) {
+      const RelayDemand& each = demands_[d];
       for (std::size_t e = 0; e < capacities.size(); ++e) {
         const bool open = each.allowed == nullptr || (*each.allowed)[e] != 0;
         capacities[e] = open ? usage[to_size(column(each.of_class, e))] : 0;
@@ -184,8 +213,7 @@ class RelayProgram {
   }
 
   /// Rounded down per share; a link costs what the class that pays most for it pays.
-  void add_prices(const std::map<std::size_t, std::map<std::uint32_t, double>>& share, double scale,
-                  BoundCertificate& certificate) const {
+  void add_prices(const RelayShares& share, double scale, BoundCertificate& certificate) const {
     std::map<LinkId, std::int64_t> price;
     std::map<std::size_t, PriceSplit> split_of;
     std::map<std::pair<std::size_t, LinkId>, std::int64_t> paid;
@@ -218,7 +246,9 @@ class RelayProgram {
   std::vector<ByteClass> classes_;
   RelayGraph graph_;
   double near_;
-  std::vector<Demand> demands_;
+  std::vector<RelayDemand> demands_;     // by class
+  std::optional<RelayColours> colours_;  // where variables are merged
+  RelaySymmetry symmetry_;
   std::vector<EntryRow> rows_;
   std::set<std::pair<std::size_t, std::vector<std::uint32_t>>> known_;
   ClpSimplex model_;
@@ -236,14 +266,16 @@ BoundCertificate without_prices(const Refit& refit, const ByteClasses& classes, 
 
 }  // namespace
 
-std::optional<BoundCertificate> relay_certificate(const Refit& refit, bool detours, Duration near) {
+std::optional<BoundCertificate> relay_certificate(const Refit& refit, bool detours, Duration near,
+                                                  Merging merging) {
   const std::vector<char> part = taking_part(refit);
   const auto acting = static_cast<std::size_t>(std::count(part.begin(), part.end(), 1));
-  if (near.value == 0 || acting > max_program_gpus) return std::nullopt;
+  const std::size_t most = merging == Merging::never ? max_program_gpus : max_merged_gpus;
+  if (near.value == 0 || acting > most) return std::nullopt;
   const ByteClasses classes = byte_classes(refit);
   RelayProgram program(refit, classes, detours, near);
-  if (program.variables() > max_program_variables || !program.solve()) return std::nullopt;
-  return program.certificate(without_prices(refit, classes, detours));
+  if (!program.prepare(merging) || !program.solve()) return std::nullopt;
+  return program.certificate(without_prices(refit, classes, detours), merging);
 }
 
 BoundCertificate cut_certificate(const Refit& refit, bool detours, const std::vector<LinkId>& links) {

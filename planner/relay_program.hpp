@@ -11,6 +11,7 @@
 // Solved by Clp in floating point: a hint, which planner/certificate.hpp judges.
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "planner/certificate.hpp"
@@ -19,10 +20,18 @@ namespace isthmus {
 
 /// Above these the program is not tried: about a second of one core.
 inline constexpr std::size_t max_program_gpus = 80, max_program_variables = 6000;
+/// Larger ones are merged by symmetry (planner/relay_symmetry.hpp) first. Not above so many GPUs, and so many
+/// colours that are computed.
+inline constexpr std::size_t max_plain_variables = 1000, max_merged_gpus = 512,
+                             max_colour_work = 1'000'000'000;
+
+enum class Merging : std::uint8_t { never, where_large, always };
 
 /// A certificate from the program's dual, its time not yet set; nullopt where the refit is too large, has
-/// nothing to move, or the solver fails. `near` is a bound that is known already: it scales the program.
-std::optional<BoundCertificate> relay_certificate(const Refit& refit, bool detours, Duration near);
+/// nothing to move, or the solver fails. `near` is a bound that is known already: it scales the program. If
+/// the program was merged and gives no more than that, the certificate has no prices.
+std::optional<BoundCertificate> relay_certificate(const Refit& refit, bool detours, Duration near,
+                                                  Merging merging = Merging::where_large);
 
 /// Price 1 on every link of a cut, its time not yet set.
 BoundCertificate cut_certificate(const Refit& refit, bool detours, const std::vector<LinkId>& links);

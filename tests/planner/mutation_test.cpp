@@ -158,6 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Mutation, MutationShards, ::testing::Range<std::uint64_
 TEST(Mutation, every_operator_makes_wrong_plans_and_every_fault_is_found) {
   Mutations mutations;
   for (std::uint64_t seed = 1'000'000; seed < 1'000'080; ++seed) mutations.run(seed);
+  EXPECT_GE(test::mutation_operators().size(), 50U);
   EXPECT_EQ(mutations.tallies().size(), test::mutation_operators().size());
   for (const auto& entry : mutations.tallies()) {
     // One plan in a hundred has steps that joined would wait for each other.
@@ -173,7 +174,7 @@ TEST(Mutation, faults_that_cannot_be_harmless_are_always_caught) {
   Mutations mutations;
   for (std::uint64_t seed = 2'000'000; seed < 2'000'030; ++seed) mutations.run(seed);
   for (const char* name : {"drop_instance", "repeat_instance", "forward_dependency", "far_rank",
-                           "wrong_tensor", "repeat_member", "stale_version"}) {
+                           "wrong_tensor", "repeat_member", "stale_version", "stay_away_from_split"}) {
     const Tally& tally = mutations.tallies().at(name);
     EXPECT_EQ(tally.caught, tally.made) << name;
     EXPECT_GE(tally.made, 10) << name;

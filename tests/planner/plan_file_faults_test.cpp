@@ -201,6 +201,12 @@ TEST(PlanFileFaults, of_order_staging_and_refit_are_violations) {
            "instances.0.schedule: found a list of 2; allowed: a list of 3 groups"},
           {"long schedule", "[0, 0, 1]", "[0, 0, 1, 1]", "instances.0.schedule: found a longer list"},
           {"window of none", "\"window\": 1", "\"window\": 0", "lanes.0.window: found 0"},
+          {"split that does not exist", "\"window\": 1", "\"split\": 0",
+           "lane 0 (main) - split 0 - there are 0"},
+          {"rank that never enters", "\"lanes\"", "\"splits\": [{\"callers\": [[0, 0], [1, 0]]}], \"lanes\"",
+           "rank 2 of the parent never enters"},
+          {"caller of three numbers", "\"lanes\"", "\"splits\": [{\"callers\": [[0, 0, 0]]}], \"lanes\"",
+           "exit 2: plan.json:16: splits.0.callers.0: found more than 2 items"},
       });
 }
 

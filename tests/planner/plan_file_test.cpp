@@ -44,7 +44,10 @@ bool same_step(const Pattern& a, const Step& x, const Pattern& b, const Step& y)
 
 /// Empty when both plans are the same.
 std::string plan_fault(const Plan& a, const Plan& b) {
-  const auto lane = [](const Lane& each) { return std::tuple(each.name, each.window, each.coalesce); };
+  const auto lane = [](const Lane& each) {
+    return std::tuple(each.name, each.window, each.coalesce, each.split);
+  };
+  if (a.splits != b.splits) return "splits";
   if (a.policy != b.policy || a.version != b.version) return "policy or refit";
   if (!std::equal(a.lanes.begin(), a.lanes.end(), b.lanes.begin(), b.lanes.end(),
                   [&](const Lane& x, const Lane& y) { return lane(x) == lane(y); }))
@@ -108,6 +111,8 @@ RC_GTEST_PROP(PlanFile, gives_back_every_plan_and_the_same_bytes, ()) {
     plan.buffers = {{"shared \"pool\"", Bytes{4096}}, {"", Bytes{0}}};
     plan.instances[0].buffer = 1;
     plan.instances[0].offset = Bytes{512};
+    plan.splits = {{Split::none, 3, {{Rank{0}, 1}, {Rank{1}}}}, {0, Split::none, {}}};
+    plan.lanes[0].split = 1;
   }
   const std::string fault = round_trip_fault(scenario, refit, plan);
   if (!fault.empty()) RC_FAIL(fault);
@@ -185,6 +190,12 @@ TEST(PlanFile, has_the_form_of_its_schema) {
     const Refit refit = resolve(scenario);
     EXPECT_EQ(fault(to_json(scenario, refit, test::build_plan(refit, test::options_of(seed)))), "") << seed;
   }
+  const Scenario scenario = scenario_of(test::sample_case(0));
+  const Refit with_splits = resolve(scenario);
+  Plan divided = std::get<Plan>(plan_p2p(with_splits));
+  divided.splits = {{Split::none, 3, {{Rank{0}, 1}, {Rank{1}}}}, {0, Split::none, {}}};
+  divided.lanes[0].split = 1;
+  EXPECT_EQ(fault(to_json(scenario, with_splits, divided)), "");
   const Scenario model =
       read_scenario(project_folder() / "scenarios/qwen3-4b-h100.yaml", {{"model.layers", "1"}});
   const Refit refit = resolve(model);

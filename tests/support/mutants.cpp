@@ -187,6 +187,25 @@ bool far_rank(Plan& plan, const Refit& refit, Random& random) {
   return true;
 }
 
+/// Every lane on the communicators of one split, by the parity of ranks.
+bool split_by_parity(Plan& plan, const Refit& refit, Random&) {
+  Split split;
+  for (std::uint32_t rank = 0; rank < refit.ranks(); ++rank) split.callers.push_back({Rank{rank}, rank % 2});
+  plan.splits = {split};
+  for (Lane& lane : plan.lanes) lane.split = 0;
+  return !plan.lanes.empty();
+}
+
+bool stay_away_from_split(Plan& plan, const Refit& refit, Random& random) {
+  Split split;
+  const std::size_t away = random.below(refit.ranks());
+  for (std::uint32_t rank = 0; rank < refit.ranks(); ++rank) {
+    if (rank != away) split.callers.push_back({Rank{rank}, 0});
+  }
+  plan.splits = {split};
+  return !split.callers.empty();
+}
+
 }  // namespace
 
 std::vector<MutationOperator> mutation_operators() {
@@ -212,6 +231,8 @@ std::vector<MutationOperator> mutation_operators() {
       {"repeat_member", repeat_member},
       {"add_member", add_member},
       {"far_rank", far_rank},
+      {"split_by_parity", split_by_parity},
+      {"stay_away_from_split", stay_away_from_split},
   };
   for (const std::vector<MutationOperator>& more : {order_mutations(), staging_mutations()})
     all.insert(all.end(), more.begin(), more.end());

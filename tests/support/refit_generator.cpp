@@ -106,6 +106,60 @@ TensorSpec pick_relative(const TensorSpec& other, std::size_t number) {
   return spec;
 }
 
+/// Indices that every rank has along a dimension of its shard, where all ranks have equally many; else 0.
+std::int64_t equal_extent(const Layout& layout, std::size_t dimension) {
+  const std::vector<Region> regions = layout.regions();
+  const auto extent = [dimension](const Region& region) {
+    return region.empty() ? 0 : region.end[dimension] - region.begin[dimension];
+  };
+  for (const Region& region : regions) {
+    if (extent(region) != extent(regions.front())) return 0;
+  }
+  return extent(regions.front());
+}
+
+/// Views of `count` shards side by side in one base, in blocks of some divisor of what each has; none where
+/// no dimension is cut evenly.
+std::vector<std::optional<FusedView>> pick_views(const Layout& layout, const char* base, std::size_t count) {
+  std::vector<std::optional<FusedView>> views(count);
+  std::vector<std::size_t> even;
+  for (std::size_t d = 0; d < layout.shape.size(); ++d) {
+    if (equal_extent(layout, d) > 0) even.push_back(d);
+  }
+  if (layout.frame || even.empty()) return views;
+  const std::size_t dimension = pick(even);
+  const std::int64_t extent = equal_extent(layout, dimension);
+  std::vector<std::int64_t> blocks;
+  for (std::int64_t block = 1; block <= extent; ++block) {
+    if (extent % block == 0) blocks.push_back(block);
+  }
+  if (blocks.size() > 1 && pick(4) != 0) blocks.pop_back();  // mostly in several pieces
+  const std::int64_t block = pick(blocks), all = static_cast<std::int64_t>(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    views[i] = FusedView{
+        base,        static_cast<int>(dimension), static_cast<std::int64_t>(i) * block, block, all * block,
+        all * extent};
+  }
+  return views;
+}
+
+/// The first tensor and one or two like it, in common live buffers.
+void fuse(RefitCase& refit_case) {
+  refit_case.tensors.resize(1, refit_case.tensors.front());
+  const TensorSpec first = refit_case.tensors.front();
+  const std::size_t count = 2 + pick(2);
+  const auto sources = pick_views(first.source, "held", count),
+             targets = pick_views(first.target, "live", count);
+  refit_case.tensors.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    TensorSpec spec = first;
+    spec.name = fmt::format("t{}", i);
+    spec.source_view = sources[i];
+    spec.target_view = targets[i];
+    refit_case.tensors.push_back(std::move(spec));
+  }
+}
+
 RefitCase pick_case() {
   RefitCase result;
   const std::size_t tensors = 1 + pick(3);
@@ -113,6 +167,7 @@ RefitCase pick_case() {
     const bool relative = i > 0 && pick(2) == 1;
     result.tensors.push_back(relative ? pick_relative(result.tensors[pick(i)], i) : pick_tensor(i));
   }
+  if (pick(2) == 0) fuse(result);
   for (const TensorSpec& spec : result.tensors) {
     for (const Layout* layout : {&spec.source, &spec.target}) {
       for (const Rank rank : layout->mesh.ranks) result.ranks = std::max(result.ranks, rank.index() + 1);
@@ -132,14 +187,20 @@ std::string frame_text(const Layout& layout) {
                      fmt::join(layout.frame->origin, ", "));
 }
 
-std::string layout_text(const Layout& layout) {
+std::string view_text(const std::optional<FusedView>& view) {
+  if (!view) return "";
+  return fmt::format(", view: {{base: {}, dimension: {}, offset: {}, block: {}, stride: {}, extent: {}}}",
+                     view->base, view->dimension, view->offset, view->block, view->stride, view->extent);
+}
+
+std::string layout_text(const Layout& layout, const std::optional<FusedView>& view) {
   std::vector<std::string> placements;
   for (const Placement placement : layout.placements) placements.push_back(to_string(placement));
   std::vector<std::uint32_t> ranks;
   for (const Rank rank : layout.mesh.ranks) ranks.push_back(rank.value);
-  return fmt::format("{{mesh: [{}], ranks: [{}], placements: [{}], chunk_rule: {}{}}}",
+  return fmt::format("{{mesh: [{}], ranks: [{}], placements: [{}], chunk_rule: {}{}{}}}",
                      fmt::join(layout.mesh.shape, ", "), fmt::join(ranks, ", "), fmt::join(placements, ", "),
-                     to_string(layout.chunk_rule), frame_text(layout));
+                     to_string(layout.chunk_rule), frame_text(layout), view_text(view));
 }
 
 void add_traits(const Layout& layout, CaseTraits& traits) {
@@ -156,6 +217,19 @@ void add_traits(const Layout& layout, CaseTraits& traits) {
   traits.shuffled |= !std::is_sorted(layout.mesh.ranks.begin(), layout.mesh.ranks.end());
 }
 
+/// Whether the shards lie in more than one piece.
+bool is_strided(const Layout& layout, const std::optional<FusedView>& view) {
+  if (!view) return false;
+  const auto dimension = to_size(view->dimension);
+  if (view->block < equal_extent(layout, dimension)) return true;
+  const std::vector<Region> regions = layout.regions();
+  return std::any_of(regions.begin(), regions.end(), [dimension](const Region& region) {
+    std::int64_t before = 1;
+    for (std::size_t d = 0; d < dimension; ++d) before *= region.end[d] - region.begin[d];
+    return before > 1;
+  });
+}
+
 }  // namespace
 
 void showValue(const RefitCase& refit_case, std::ostream& stream) {
@@ -163,8 +237,8 @@ void showValue(const RefitCase& refit_case, std::ostream& stream) {
   for (const TensorSpec& spec : refit_case.tensors) {
     stream << fmt::format(
         "  - tensor: {{name: {}, shape: [{}], dtype: {}}}\n    source: {}\n    target: {}\n", spec.name,
-        fmt::join(spec.source.shape, ", "), to_string(spec.source.dtype), layout_text(spec.source),
-        layout_text(spec.target));
+        fmt::join(spec.source.shape, ", "), to_string(spec.source.dtype),
+        layout_text(spec.source, spec.source_view), layout_text(spec.target, spec.target_view));
   }
   stream << fmt::format("fabric: {{preset: dgx-h100-superpod, hosts: {}}}\n", (refit_case.ranks + 7) / 8);
 }
@@ -191,7 +265,9 @@ Refit make_refit(const RefitCase& refit_case) {
     const auto known = std::find(refit.geometries.begin(), refit.geometries.end(), geometry);
     entry.geometry = static_cast<std::uint32_t>(known - refit.geometries.begin());
     if (known == refit.geometries.end()) refit.geometries.push_back(std::move(geometry));
+    entry.tensor.install = spec.claims.install;
     refit.tensors.push_back(std::move(entry));
+    refit.views.push_back({spec.source_view, spec.target_view});
   }
   return refit;
 }
@@ -204,7 +280,9 @@ RefitCase sample_case(std::uint64_t seed) {
 
 RefitCase repeated_case(std::uint64_t seed) {
   RefitCase result = sample_case(seed);
-  const TensorSpec first = result.tensors.front();
+  TensorSpec first = result.tensors.front();
+  first.source_view.reset();
+  first.target_view.reset();
   result.tensors.clear();
   for (std::size_t i = 0; i < 3 + seed / 4 % 2; ++i) {
     result.tensors.push_back(first);
@@ -218,6 +296,8 @@ CaseTraits traits_of(const RefitCase& refit_case) {
   for (const TensorSpec& spec : refit_case.tensors) {
     add_traits(spec.source, traits);
     add_traits(spec.target, traits);
+    traits.strided_view |=
+        is_strided(spec.source, spec.source_view) || is_strided(spec.target, spec.target_view);
     for (const Rank rank : spec.source.mesh.ranks) {
       const std::vector<Rank>& others = spec.target.mesh.ranks;
       traits.overlapping |= std::find(others.begin(), others.end(), rank) != others.end();

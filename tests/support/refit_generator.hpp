@@ -1,8 +1,8 @@
 #pragma once
 // Random small refits of bare tensors: 1-3 tensors (some share a geometry, at other ranks), 1-4 dimensions,
 // 1-3 mesh axes per side, several axes on one dimension, uneven and empty shards, overlapping meshes,
-// shuffled ranks, 1-16 ranks per side. A value prints as YAML that can be pasted into scenarios/; it shrinks
-// towards one rank and one element.
+// shuffled ranks, 1-16 ranks per side, shards in common live buffers. Prints as YAML that can be
+// pasted into scenarios/, and shrinks towards one rank and one element.
 
 #include <cstdint>
 #include <iosfwd>
@@ -37,6 +37,7 @@ struct CaseTraits {
   bool overlapping = false;  // some tensor has a rank on both sides
   bool shuffled = false;     // some mesh's ranks do not ascend
   bool shared_geometry = false;
+  bool strided_view = false;  // some shard stands in a larger buffer in several pieces
 };
 CaseTraits traits_of(const RefitCase& refit_case);
 

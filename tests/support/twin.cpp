@@ -84,6 +84,63 @@ Twin::Twin(const Refit& refit) : refit_(refit) {
     place(geometry.target, entry.target_base, tensor.target);
     tensors_.push_back(std::move(tensor));
   }
+  for (std::size_t t = 0; t < tensors_.size(); ++t) {
+    const TensorViews views = refit.views.empty() ? TensorViews{} : refit.views[t];
+    tensors_[t].source_place = places_of(t, tensors_[t].source, views.source, true);
+    tensors_[t].target_place = places_of(t, tensors_[t].target, views.target, false);
+  }
+}
+
+std::vector<Twin::Place> Twin::places_of(std::size_t tensor, const std::vector<std::vector<bool>>& held,
+                                         const std::optional<FusedView>& view, bool source) {
+  std::vector<Place> places;
+  for (std::size_t rank = 0; rank < held.size(); ++rank) {
+    const bool fused = view && std::count(held[rank].begin(), held[rank].end(), true) > 0;
+    std::size_t memory = memory_size_.size();
+    if (fused) memory = fused_.try_emplace({source, view->base, rank}, memory).first->second;
+    if (memory == memory_size_.size()) memory_size_.push_back(0);
+    if (fused) {
+      places.push_back(fused_place(tensor, held[rank], *view, memory));
+    } else {
+      places.push_back({memory, {}});
+      memory_size_[memory] = tensors_[tensor].elements.size();
+    }
+  }
+  return places;
+}
+
+/// Row-major in the base, which along the view's dimension is as long as it says and else as the shard.
+Twin::Place Twin::fused_place(std::size_t tensor, const std::vector<bool>& held, const FusedView& view,
+                              std::size_t memory) {
+  const std::vector<Element>& elements = tensors_[tensor].elements;
+  const auto dimension = static_cast<std::size_t>(view.dimension);
+  Element low, high;
+  for (std::size_t e = 0; e < elements.size(); ++e) {
+    if (!held[e]) continue;
+    if (low.empty()) low = high = elements[e];
+    for (std::size_t d = 0; d < low.size(); ++d) {
+      low[d] = std::min(low[d], elements[e][d]);
+      high[d] = std::max(high[d], elements[e][d]);
+    }
+  }
+  Place place{memory, std::vector<std::size_t>(elements.size(), nowhere)};
+  std::size_t size = 1;
+  for (std::size_t d = 0; d < low.size(); ++d)
+    size *= to_size(d == dimension ? view.extent : high[d] - low[d] + 1);
+  for (std::size_t e = 0; e < elements.size(); ++e) {
+    if (!held[e]) continue;
+    std::size_t position = 0;
+    for (std::size_t d = 0; d < low.size(); ++d) {
+      const std::int64_t local = elements[e][d] - low[d];
+      const bool fused = d == dimension;
+      const std::int64_t within =
+          fused ? view.offset + local / view.block * view.stride + local % view.block : local;
+      position = position * to_size(fused ? view.extent : high[d] - low[d] + 1) + to_size(within);
+    }
+    place.at[e] = position;
+  }
+  memory_size_[memory] = std::max(memory_size_[memory], size);
+  return place;
 }
 
 TwinResult Twin::run(const Plan& plan, TwinSchedule schedule, EndState* end) const {

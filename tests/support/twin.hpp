@@ -4,12 +4,16 @@
 // with planner/check*.cpp or model/layout.cpp, so that agreement of the two means something. Schedules are
 // adversarial: ranks start groups and operations read as early as the rule allows, and among the operations
 // in flight the one with the lowest priority finishes first. Priorities come from a seed. Buffers start as
-// poison (0); a read of what a rank does not hold moves poison on, and the end state shows it.
+// poison (0); a read of what a rank does not hold moves poison on, and the end state shows it. What fused
+// views place in one buffer shares its memory, so that what does not fit together overwrites.
 
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "model/refit.hpp"
@@ -41,6 +45,7 @@ struct TwinResult {
   std::size_t operations = 0;
   std::size_t largest_group = 0;  // operations of one rank in one group of one lane, the most
   std::int64_t largest_size = 0;  // bytes of a message, a copy or a staging buffer
+  std::size_t largest_puts = 0;   // puts from one rank to another in flight at once, the most
   std::string first_fault;
 
   bool correct() const {
@@ -64,13 +69,29 @@ class Twin {
 
  private:
   friend class TwinRun;
+  static constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
+  /// Where a rank keeps the elements of its shard: in a memory of the shard's own, or in one that fused views
+  /// of several tensors share.
+  struct Place {
+    std::size_t memory = nowhere;
+    std::vector<std::size_t> at{};  // by element; empty where it is the element's own number
+    std::size_t of(std::size_t element) const { return at.empty() ? element : at[element]; }
+  };
   struct Tensor {
     std::vector<Element> elements;
     std::vector<std::vector<bool>> source,
         target;  // by global rank, by element; empty where the rank has no shard
+    std::vector<Place> source_place{}, target_place{};  // by global rank
   };
+  std::vector<Place> places_of(std::size_t tensor, const std::vector<std::vector<bool>>& held,
+                               const std::optional<FusedView>& view, bool source);
+  Place fused_place(std::size_t tensor, const std::vector<bool>& held, const FusedView& view,
+                    std::size_t memory);
+
   const Refit& refit_;
   std::vector<Tensor> tensors_;
+  std::vector<std::size_t> memory_size_;                                     // by memory, in elements
+  std::map<std::tuple<bool, std::string, std::size_t>, std::size_t> fused_;  // by side, base and rank
 };
 
 }  // namespace isthmus::test

@@ -5,6 +5,7 @@ namespace isthmus::test {
 std::string TwinRun::find_impossible() const {
   for (const Lane& lane : plan_.lanes) {
     if (lane.window == 0) return "a lane with window 0";
+    if (lane.split != Split::none && lane.split >= plan_.splits.size()) return "no such split";
   }
   for (const StagingBuffer& buffer : plan_.buffers) {
     if (buffer.size.value < 0) return "a buffer of negative size";
@@ -33,7 +34,10 @@ std::string TwinRun::find_impossible_step(const Instance& instance, std::size_t 
   if (instance.lane.value + step.lane >= plan_.lanes.size()) return "no such lane";
   if (step.to == Buffer::source) return "a write to a source buffer";
   const bool out = step.kind == StepKind::load || step.kind == StepKind::unpack;
-  if (out && (step.from != Buffer::staging || step.to != Buffer::target)) return "odd load or unpack";
+  const bool processes =
+      step.kind == StepKind::load && step.from == Buffer::target && step.to == Buffer::target;
+  if (out && !processes && (step.from != Buffer::staging || step.to != Buffer::target))
+    return "odd load or unpack";
   if (step.kind == StepKind::pack && (step.from == Buffer::staging || step.to != Buffer::staging))
     return "odd pack";
   if (step.after_end > pattern.after.size() || step.after_begin > step.after_end)

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <random>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 namespace isthmus::test {
 
 TwinRun::Operation TwinRun::operation_of(const Instance& instance, std::size_t index) const {
@@ -58,6 +55,7 @@ void TwinRun::make_operations() {
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     Operation& operation = operations_[i];
     for (const std::size_t earlier : operation.after) operations_[earlier].dependents.push_back(i);
+    operation.connected = is_connected(operation);
     for (const Piece& piece : operation.pieces)
       operation.elements.push_back(elements_in(plan_.instances[piece.first], step_of(piece)));
   }
@@ -85,17 +83,22 @@ void TwinRun::begin() {
     operation.launched = operation.complete = false;
     operation.in_flight.clear();
   }
-  buffers_.resize(twin_.tensors_.size());
-  for (std::size_t t = 0; t < buffers_.size(); ++t) {
+  puts_.clear();
+  memories_.resize(twin_.memory_size_.size());
+  for (std::size_t m = 0; m < memories_.size(); ++m) {
+    memories_[m].values.assign(twin_.memory_size_[m], 0);
+    memories_[m].writes.assign(twin_.memory_size_[m], 0);
+    memories_[m].installed.assign(twin_.memory_size_[m], false);
+  }
+  staging_.resize(twin_.tensors_.size());
+  for (std::size_t t = 0; t < staging_.size(); ++t) {
     const Twin::Tensor& tensor = twin_.tensors_[t];
-    const std::size_t count = tensor.elements.size();
-    buffers_[t].resize(twin_.refit_.ranks());
-    for (std::size_t rank = 0; rank < buffers_[t].size(); ++rank) {
-      Buffers& all = buffers_[t][rank];
-      for (auto* buffer : {&all.source, &all.staging, &all.target}) buffer->assign(count, 0);
-      all.writes.assign(count, 0);
+    staging_[t].resize(twin_.refit_.ranks());
+    for (std::uint32_t rank = 0; rank < staging_[t].size(); ++rank) {
+      staging_[t][rank].assign(tensor.elements.size(), 0);
+      const Twin::Place& at = tensor.source_place[rank];
       for (std::size_t e = 0; e < tensor.source[rank].size(); ++e) {
-        if (tensor.source[rank][e]) all.source[e] = id_of(t, e);
+        if (tensor.source[rank][e]) memories_[at.memory].values[at.of(e)] = id_of(t, e);
       }
     }
   }
@@ -112,7 +115,7 @@ void TwinRun::make_priorities(TwinSchedule schedule) {
 }
 
 bool TwinRun::may_launch(const Operation& operation) const {
-  if (operation.launched) return false;
+  if (operation.launched || !operation.connected) return false;
   for (const auto& group : operation.groups) {
     if (group.second >= group.first->started) return false;
   }
@@ -152,6 +155,10 @@ void TwinRun::start_groups(std::size_t window, Walk& walk) {
 }
 
 void TwinRun::execute() {
+  if (!set_up_) {  // some rank waits for others before the first step
+    result_.stalled = true;
+    return;
+  }
   for (auto& entry : walks_) start_groups(plan_.lanes[entry.first.second].window, entry.second);
   std::map<std::size_t, std::size_t> in_flight;  // operations by priority
   while (true) {
@@ -189,6 +196,7 @@ std::vector<std::size_t> TwinRun::elements_in(const Instance& instance, const St
 
 void TwinRun::launch(Operation& operation) {
   operation.launched = true;
+  note_puts(operation, true);
   for (std::size_t p = 0; p < operation.pieces.size(); ++p)
     operation.in_flight.push_back(values_of(operation, p));
 }
@@ -236,8 +244,12 @@ std::uint64_t TwinRun::gather(std::size_t index, const Operation& operation, std
 
 void TwinRun::finish(Operation& operation) {
   operation.complete = true;
+  note_puts(operation, false);
   read_again(operation);
   for (std::size_t p = 0; p < operation.pieces.size(); ++p) {
+    const bool processes = operation.kind == StepKind::load && operation.from == Buffer::target;
+    if (processes) install(operation, p);
+    if (processes) continue;
     const std::vector<std::size_t>& elements = operation.elements[p];
     const bool collective = operation.kind == StepKind::broadcast || operation.kind == StepKind::all_gather;
     const bool in_place = operation.kind == StepKind::all_gather && operation.from == Buffer::target &&
@@ -253,6 +265,7 @@ void TwinRun::finish(Operation& operation) {
               operation.in_flight[p][e]);
       }
     }
+    if (operation.kind == StepKind::load) install(operation, p);
   }
 }
 
@@ -279,7 +292,11 @@ std::vector<bool> TwinRun::own_part(const Piece& piece, std::uint32_t rank) cons
 std::uint64_t TwinRun::read(std::size_t instance, std::uint32_t rank, Buffer from, std::size_t element) {
   if (from == Buffer::staging && plan_.instances[instance].buffer != Instance::own_memory)
     return read_shared(instance, rank, element);
-  const std::uint64_t value = pick(buffers(plan_.instances[instance].tensor, rank), from)[element];
+  const std::size_t tensor = plan_.instances[instance].tensor.value;
+  if (from == Buffer::staging) return staging_[tensor][rank][element];
+  const Twin::Place& at = place(tensor, rank, from);
+  const std::size_t position = at.of(element);
+  const std::uint64_t value = position == Twin::nowhere ? 0 : memories_[at.memory].values[position];
   const bool stale = from == Buffer::source && plan_.instances[instance].version != plan_.version;
   return stale && value != 0 ? value + other_version : value;
 }
@@ -289,46 +306,19 @@ void TwinRun::write(std::size_t index, std::uint32_t rank, Buffer to, std::size_
   const Instance& instance = plan_.instances[index];
   if (to == Buffer::staging && instance.buffer != Instance::own_memory)
     return write_shared(index, rank, element, value);
-  Buffers& all = buffers(instance.tensor, rank);
-  pick(all, to)[element] = value;
-  if (to != Buffer::target) return;
+  if (to == Buffer::staging) {
+    staging_[instance.tensor.value][rank][element] = value;
+    return;
+  }
   const std::vector<bool>& held = twin_.tensors_[instance.tensor.value].target[rank];
-  const bool outside = held.empty() || !held[element];
-  result_.outside += outside;
-  ++all.writes[element];
-}
-
-void TwinRun::judge() {
-  for (std::size_t t = 0; t < buffers_.size(); ++t) {
-    const Twin::Tensor& tensor = twin_.tensors_[t];
-    for (std::size_t rank = 0; rank < buffers_[t].size(); ++rank) {
-      for (std::size_t e = 0; e < tensor.target[rank].size(); ++e) {
-        if (!tensor.target[rank][e]) continue;
-        ++result_.target_elements;
-        const Buffers& all = buffers_[t][rank];
-        const bool wrong = all.target[e] != id_of(t, e), twice = all.writes[e] > 1;
-        result_.missing += wrong;
-        result_.twice += twice;
-        if ((!wrong && !twice) || !result_.first_fault.empty()) continue;
-        result_.first_fault =
-            fmt::format("tensor {} element ({}) on rank {}: {}", t, fmt::join(tensor.elements[e], ","), rank,
-                        wrong ? "does not arrive" : "is written more than once");
-      }
-    }
-  }
-}
-
-EndState TwinRun::end_state() const {
-  EndState end;
-  for (std::size_t t = 0; t < buffers_.size(); ++t) {
-    const Twin::Tensor& tensor = twin_.tensors_[t];
-    for (std::size_t rank = 0; rank < buffers_[t].size(); ++rank) {
-      for (std::size_t e = 0; e < tensor.target[rank].size(); ++e) {
-        if (tensor.target[rank][e]) end.push_back(buffers_[t][rank].target[e]);
-      }
-    }
-  }
-  return end;
+  result_.outside += held.empty() || !held[element];
+  const Twin::Place& at = place(instance.tensor.value, rank, to);
+  const std::size_t position = at.of(element);
+  if (position == Twin::nowhere) return;
+  Memory& memory = memories_[at.memory];
+  memory.values[position] = value;
+  memory.installed[position] = false;
+  ++memory.writes[position];
 }
 
 }  // namespace isthmus::test

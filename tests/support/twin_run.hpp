@@ -19,6 +19,7 @@ class TwinRun {
   TwinRun(const Twin& twin, const Plan& plan) : twin_(twin), plan_(plan) {
     result_.impossible = find_impossible();
     if (!result_.impossible.empty()) return;
+    set_up_ = set_up();
     make_operations();
     make_walks();
     prepared_ = result_;
@@ -35,9 +36,10 @@ class TwinRun {
   EndState end_state() const;
 
  private:
-  struct Buffers {
-    std::vector<std::uint64_t> source, staging, target;  // element ids; 0 is poison
-    std::vector<int> writes;                             // to target, by element
+  struct Memory {
+    std::vector<std::uint64_t> values;  // element ids; 0 is poison
+    std::vector<int> writes;
+    std::vector<bool> installed;  // loaded, or processed since the last write
   };
   using Piece = std::pair<std::size_t, std::size_t>;  // instance, step
   struct Walk {                                       // of one rank along one lane
@@ -56,8 +58,11 @@ class TwinRun {
     std::vector<std::vector<std::size_t>> elements;     // of the region, by piece
     std::vector<std::vector<std::uint64_t>> in_flight;  // what was read, by piece and element of the region
     std::vector<std::pair<Walk*, std::size_t>> groups;  // its group in the walk of each of its ranks
+    bool connected = true;                              // its ranks have a communicator in common
     bool launched = false, complete = false;
   };
+  /// A communicator as the calls that made it: splits and colours.
+  using Calls = std::vector<std::uint32_t>;
   using RankLane = std::pair<std::uint32_t, std::uint32_t>;
 
   std::string find_impossible() const;
@@ -77,6 +82,11 @@ class TwinRun {
   void read_again(Operation& operation);
   void finish(Operation& operation);
   std::vector<bool> own_part(const Piece& piece, std::uint32_t rank) const;
+  bool set_up();
+  bool enter(std::size_t split, const std::set<std::uint32_t>& everybody);
+  bool is_connected(const Operation& operation) const;
+  void install(const Operation& operation, std::size_t piece);
+  void note_puts(const Operation& operation, bool launched);
   std::uint64_t gather(std::size_t instance, const Operation& operation, std::size_t element);
   std::uint64_t read(std::size_t instance, std::uint32_t rank, Buffer from, std::size_t element);
   void write(std::size_t index, std::uint32_t rank, Buffer to, std::size_t element, std::uint64_t value);
@@ -87,9 +97,9 @@ class TwinRun {
   void judge();
   std::vector<std::size_t> elements_in(const Instance& instance, const Step& step) const;
 
-  Buffers& buffers(TensorId tensor, std::uint32_t rank) { return buffers_[tensor.index()][rank]; }
-  static std::vector<std::uint64_t>& pick(Buffers& all, Buffer which) {
-    return which == Buffer::source ? all.source : which == Buffer::staging ? all.staging : all.target;
+  const Twin::Place& place(std::size_t tensor, std::uint32_t rank, Buffer buffer) const {
+    const Twin::Tensor& of = twin_.tensors_[tensor];
+    return buffer == Buffer::source ? of.source_place[rank] : of.target_place[rank];
   }
   static std::uint64_t id_of(std::size_t tensor, std::size_t element) {
     return tensor * 1'000'000 + element + 1;
@@ -104,8 +114,14 @@ class TwinRun {
   TwinResult result_, prepared_;  // the latter as each run begins
   std::vector<Operation> operations_;
   std::vector<std::size_t> priority_;
-  std::vector<std::size_t> ready_;             // operations that may have become free to run
-  std::vector<std::vector<Buffers>> buffers_;  // by tensor, by rank
+  std::vector<std::size_t> ready_;  // operations that may have become free to run
+  std::vector<Memory> memories_;
+  std::vector<std::vector<std::vector<std::uint64_t>>> staging_;  // element ids by tensor, rank, element
+  std::vector<std::map<std::uint32_t, Calls>> made_;              // by split and rank
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> kept_;  // by rank and slot: the split
+  std::map<Calls, std::size_t> members_;
+  bool set_up_ = true;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> puts_;  // in flight, by sender and receiver
   std::map<RankLane, Walk> walks_;
   struct Box {
     Element low, high;  // inclusive

@@ -29,6 +29,7 @@ template <class Check>
 void for_each_oracle(Check check) {
   const std::vector<std::filesystem::path> files = test::m2n_oracle_files();
   if (files.empty()) GTEST_SKIP() << "no recorded plans";
+  ASSERT_GE(files.size(), 120U);
   for (const std::filesystem::path& file : files) {
     const test::M2nOracle oracle = test::read_m2n_oracle(file);
     SCOPED_TRACE(oracle.name);
