@@ -58,7 +58,7 @@ class Numbering {
 class Ordering {
  public:
   Ordering(const std::vector<Transfer>& transfers, const std::vector<Feed>& feeds, const RoundsWanted& wanted)
-      : transfers_(transfers), feeds_(feeds), lag_(wanted.lag) {
+      : transfers_(transfers), feeds_(feeds) {
     ISTHMUS_ASSERT(std::is_sorted(feeds.begin(), feeds.end(),
                                   [](const Feed& a, const Feed& b) { return a.transfer < b.transfer; }),
                    "{} feeds are not in the order of what they feed", feeds.size());
@@ -72,6 +72,7 @@ class Ordering {
     const Bytes busiest = *std::max_element(loads.begin(), loads.end());
     while ((2U << halvings_) <= wanted.rounds && busiest.value >> (halvings_ + 1) >= wanted.smallest.value)
       ++halvings_;
+    lag_ = std::max(wanted.lag, std::min(wanted.most_lag, (1U << halvings_) / rounds_of_lag));
     unit_ = std::max(1.0, real(busiest) / static_cast<double>(1U << halvings_));
   }
 
@@ -91,9 +92,12 @@ class Ordering {
     return rounds;
   }
 
+  double unit() const { return unit_; }
+
  private:
   static constexpr std::uint64_t fed = ~std::uint64_t{0};  // in place of a kind
-  static constexpr std::size_t few_of_ports = 16;          // fewer than 1 in so many are sorted, not counted
+  static constexpr std::uint32_t rounds_of_lag = 16;
+  static constexpr std::size_t few_of_ports = 16;  // fewer than 1 in so many are sorted, not counted
 
   /// Transfers of one kind pass their bytes on alike, so that what they feed keeps an even pace too.
   void find_kinds() {
@@ -197,7 +201,7 @@ class Ordering {
   const std::vector<Transfer>& transfers_;
   const std::vector<Feed>& feeds_;
   double unit_ = 1;  // bytes
-  std::uint32_t lag_, halvings_ = 0, senders_ = 0;
+  std::uint32_t lag_ = 1, halvings_ = 0, senders_ = 0;
   std::vector<std::uint64_t> kinds_;     // of each transfer, where there are feeds
   std::vector<std::uint32_t> sequence_;  // transfers without feeds, pair by pair
   std::vector<HalvingSlot> slots_;       // transfers of one pair that travel together
@@ -206,12 +210,35 @@ class Ordering {
   std::vector<std::uint32_t> receivers_;
 };
 
+/// Orders what is in the last rounds anew, in twice as many, if those are not too small.
+void halve_last(const std::vector<Transfer>& transfers, const RoundsWanted& wanted,
+                std::vector<std::uint32_t>& rounds) {
+  const std::uint32_t count = 1 + *std::max_element(rounds.begin(), rounds.end());
+  if (count < 4 * wanted.halved) return;
+  std::vector<std::uint32_t> places;
+  std::vector<Transfer> last;
+  for (std::uint32_t i = 0; i < transfers.size(); ++i) {
+    if (rounds[i] + wanted.halved < count) continue;
+    places.push_back(i);
+    last.push_back(transfers[i]);
+  }
+  const std::vector<Feed> none;
+  const std::vector<std::uint32_t> again =
+      Ordering(last, none, {2 * wanted.halved, wanted.smallest, wanted.lag}).run();
+  if (*std::max_element(again.begin(), again.end()) < wanted.halved) return;
+  for (std::size_t i = 0; i < places.size(); ++i) rounds[places[i]] = count - wanted.halved + again[i];
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> order_rounds(const std::vector<Transfer>& transfers,
                                         const std::vector<Feed>& feeds, const RoundsWanted& wanted) {
   if (transfers.empty()) return {};
-  return Ordering(transfers, feeds, wanted).run();
+  Ordering ordering(transfers, feeds, wanted);
+  std::vector<std::uint32_t> rounds = ordering.run();
+  if (feeds.empty() && wanted.halved > 0 && ordering.unit() >= 2 * real(wanted.smallest))
+    halve_last(transfers, wanted, rounds);
+  return rounds;
 }
 
 }  // namespace isthmus

@@ -8,6 +8,8 @@
 // an even pace. Such a division always exists: slots of one port are paired, and one of two goes early; the
 // pairs of senders and those of receivers form paths and even cycles, along which early and late alternate.
 // (Euler partition of a bipartite graph, as used for colouring its edges: H. Gabow 1976.)
+// What the last rounds bring may have to be passed on when all ports are idle again: these can be halved once
+// more, so that less is under way at the end.
 // Invariant: a transfer's round is at least `lag` above the rounds of all its feeds.
 
 #include <cstdint>
@@ -31,7 +33,9 @@ struct Feed {
 struct RoundsWanted {
   std::uint32_t rounds = 256;  // a power of two, at most 2^30
   Bytes smallest{1};
-  std::uint32_t lag = 1;
+  std::uint32_t lag = 1;       // at least
+  std::uint32_t most_lag = 0;  // of many rounds a sixteenth, up to this
+  std::uint32_t halved = 0;    // so many rounds at the end, a power of two, become two each; without feeds
 };
 
 /// The round of each transfer, from 0. Feeds must stand in the order of the transfers that they feed.

@@ -40,6 +40,8 @@ constexpr double rounds_behind = 16, tree_loss = 0.12;
 constexpr std::uint32_t nvlink_rounds = 2048, most_rounds = 4096;
 constexpr std::uint32_t lent_rounds = 1024;    // at least, where NICs are lent: NVLink has bursts to smooth
 constexpr std::uint32_t rounds_of_port = 256;  // times the ports of the side that has more
+constexpr std::int64_t finer_parts = 3;        // in chains of two domains (longer ones have finer rounds), ..
+constexpr std::size_t finer_ranks = 128;       // .. between at most so many GPUs: slots come out more even
 constexpr Bytes largest_unit{512'000'000};
 constexpr Duration unit_time{40 * picoseconds_per_second /
                              1'000'000};  // at least: ten operations' fixed cost
@@ -175,7 +177,7 @@ class Planner {
   void add(TensorId tensor, const RefitEntry& entry, std::uint32_t reach, std::uint32_t use) {
     Traits& traits = traits_of(entry);
     BalancedSituation situation{entry.source_base, entry.target_base, 0, 0,
-                                rounds_.bytes[traits.domains > 0 ? network_lane : nvlink_lane]};
+                                traits.domains > 0 ? network_unit_ : rounds_.bytes[nvlink_lane]};
     situation.heads = heads_of(traits.domains, reach);
     situation.rotation = use % traits.rotations;
     situation.trees = trees_;
@@ -223,6 +225,9 @@ class Planner {
       rounds_.bytes[lane] =
           std::clamp(Bytes{per_port.value / rounds_.rounds[lane]}, rounds_.smallest[lane], largest_unit);
     }
+    network_unit_ = rounds_.bytes[network_lane];
+    if (depth == 1 && refit_.members() <= finer_ranks)
+      network_unit_ = std::max(Bytes{network_unit_.value / finer_parts}, rounds_.smallest[network_lane]);
   }
 
   static std::uint32_t rounds_at(std::uint32_t depth) {
@@ -268,6 +273,7 @@ class Planner {
   Duration bound_;
   std::uint32_t least_rounds_;  // of the network
   BalancedRounds rounds_;
+  Bytes network_unit_;  // tensors are cut into parts of at most half of it
   Plan plan_;
   PatternCache cache_;
   std::vector<Traits> traits_;

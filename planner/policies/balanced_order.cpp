@@ -7,12 +7,14 @@
 
 #include "planner/policies/balanced_pattern.hpp"
 #include "planner/policies/lent_pattern.hpp"
+#include "planner/policies/rounds_in_flight.hpp"
 #include "planner/rounds.hpp"
 
 namespace isthmus {
 namespace {
 
-constexpr std::uint32_t window = 16;       // rounds in flight
+constexpr std::uint32_t window = many_in_flight;
+constexpr std::uint32_t halved = 8;        // network rounds at the end: what they bring has to be passed on
 constexpr std::uint32_t fan_window = 128;  // where one transfer feeds several in its lane, as bursts
 constexpr std::uint8_t tree_children = 2;  // so many are no burst
 constexpr std::int64_t block_share = 2;    // a block's steps have at most a round's bytes by this
@@ -116,8 +118,13 @@ class BalancedOrder {
     find_places(lane, unfed_only);
     for (const std::vector<std::uint32_t>& blocks : blocks_of_) add_transfers(blocks, lane, unfed_only);
     if (fans_out()) plan_.lanes[lane].window = fan_window;
+    const bool nvlink = lane == nvlink_lane, own_nics_only = plan_.lanes.size() <= lending_lane;
     const std::vector<std::uint32_t> rounds =
-        order_rounds(transfers_, feeds_, {wanted_.rounds[lane], wanted_.smallest[lane], window});
+        order_rounds(transfers_, feeds_,
+                     {wanted_.rounds[lane], wanted_.smallest[lane], window,
+                      nvlink && !unfed_only ? fan_window : 0, !nvlink && own_nics_only ? halved : 0});
+    if (!nvlink && own_nics_only && feeds_.empty())
+      plan_.lanes[lane].window = rounds_in_flight(refit_, plan_, transfers_, rounds);
     const std::uint32_t count = rounds.empty() ? 0 : 1 + *std::max_element(rounds.begin(), rounds.end());
     for (const std::vector<std::uint32_t>& blocks : blocks_of_) {
       if (blocks.empty()) continue;

@@ -1,9 +1,10 @@
 #pragma once
 // One order for all steps of `balanced`, over all tensors and pipeline stages: the round is a step's group.
-// Transfers between GPUs are spread over rounds (rounds.hpp). With `window` rounds in flight (`fan_window`
-// over NVLink, and where a transfer feeds several) ports stay busy although slots differ in size; what passes
-// bytes on follows `window` rounds later, when they have mostly arrived. NVLink passes of what a network
-// round brought belong to the round after it.
+// Transfers between GPUs are spread over rounds (rounds.hpp). With 16 rounds in flight, or 3
+// (rounds_in_flight.hpp), and 128 over NVLink and where a transfer feeds several, ports stay busy although
+// slots differ in size; what passes bytes on follows as many rounds later (over NVLink at most a sixteenth of
+// all), when they have mostly arrived. NVLink passes of what a network round brought belong to the round
+// after it; so without chains the last network rounds are halved, unless they are small or NICs are lent.
 // Blocks. Tensors with one pattern and equal bases send the same bytes between the same GPUs, and a slot of
 // rounds.hpp joins several transfers of a pair anyway. So in a plan of more than `most_single_steps` steps as
 // many share their rounds, and their part of Plan::schedule, as bring no step above half a round's bytes: a

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -135,7 +136,8 @@ RC_GTEST_PROP(Rounds, are_those_of_the_plain_algorithm, ()) {
   for (Transfer& transfer : transfers) transfer.target *= apart;
   const std::vector<Feed> feeds =
       *rc::gen::arbitrary<bool>() ? random_feeds(transfers.size()) : std::vector<Feed>{};
-  const RoundsWanted wanted{1U << *rc::gen::inRange(0U, 8U), Bytes{*rc::gen::element(1, 100, 1000)}, 3};
+  const RoundsWanted wanted{1U << *rc::gen::inRange(0U, 8U), Bytes{*rc::gen::element(1, 100, 1000)}, 3,
+                            *rc::gen::element(0U, 2U, 5U), *rc::gen::element(0U, 1U, 2U, 4U)};
   RC_ASSERT(order_rounds(transfers, feeds, wanted) == test::plain_rounds(transfers, feeds, wanted));
 }
 
@@ -147,6 +149,41 @@ TEST(Rounds, of_an_all_to_all_are_permutations) {
   const auto rounds = order_rounds(transfers, {}, {16, Bytes{100}, 1});
   for (const auto& [port, list] : rounds_of_ports(transfers, rounds)) {
     for (std::uint32_t round = 0; round < 16; ++round) EXPECT_EQ(list[round], round);
+  }
+}
+
+RC_GTEST_PROP(Rounds, at_the_end_are_halved_without_a_change_of_those_before, ()) {
+  const std::vector<Transfer> transfers = random_transfers(1000);
+  RC_PRE(!transfers.empty());
+  const auto plain = order_rounds(transfers, {}, {32, Bytes{100}});
+  const auto halved = order_rounds(transfers, {}, {32, Bytes{100}, 1, 0, 4});
+  const std::uint32_t count = 1 + *std::max_element(plain.begin(), plain.end());
+  for (std::size_t i = 0; i < transfers.size(); ++i) {
+    if (plain[i] + 4 < count || halved == plain) {
+      RC_ASSERT(halved[i] == plain[i]);
+    } else {
+      RC_ASSERT(halved[i] >= count - 4);
+      RC_ASSERT(halved[i] < count + 4);
+    }
+  }
+}
+
+TEST(Rounds, at_the_end_hold_half_as_much_where_halved) {
+  std::vector<Transfer> transfers(256, Transfer{0, 1, {100}});
+  const auto rounds = order_rounds(transfers, {}, {32, Bytes{400}, 1, 0, 8});
+  for (std::uint32_t round = 0; round < 40; ++round)
+    EXPECT_EQ(std::count(rounds.begin(), rounds.end(), round), round < 24 ? 8 : 4);
+  EXPECT_EQ(order_rounds(transfers, {}, {32, Bytes{401}, 1, 0, 8}),
+            order_rounds(transfers, {}, {32, Bytes{401}}));
+}
+
+TEST(Rounds, keep_a_sixteenth_of_them_between_what_feeds_and_what_is_fed) {
+  std::vector<Transfer> transfers(256, Transfer{0, 1, {100}});
+  std::vector<Feed> feeds;
+  for (std::uint32_t i = 128; i < 256; ++i) feeds.push_back({i, i - 128});
+  for (const auto& [rounds, most, lag] : {std::tuple{128U, 16U, 8U}, {128U, 4U, 4U}, {32U, 16U, 3U}}) {
+    const auto numbers = order_rounds(transfers, feeds, {rounds, Bytes{100}, 3, most});
+    for (const Feed& feed : feeds) EXPECT_EQ(numbers[feed.transfer], numbers[feed.feed] + lag);
   }
 }
 

@@ -163,6 +163,7 @@ std::vector<std::uint32_t> plain_rounds(const std::vector<Transfer>& transfers,
   std::uint32_t levels = 0;
   while ((2U << levels) <= wanted.rounds && busiest >> (levels + 1) >= wanted.smallest.value) ++levels;
   const double unit = std::max(1.0, static_cast<double>(busiest) / static_cast<double>(1U << levels));
+  const std::uint32_t lag = std::max(wanted.lag, std::min((1U << levels) / 16, wanted.most_lag));
   const auto kinds = kinds_of(transfers, feeds);
   std::map<std::pair<std::uint32_t, std::uint32_t>, Numbers> pairs;
   for (std::uint32_t i = 0; i < transfers.size(); ++i)
@@ -193,7 +194,19 @@ std::vector<std::uint32_t> plain_rounds(const std::vector<Transfer>& transfers,
   for (std::size_t slot = 0; slot < slots.size(); ++slot)
     for (const std::uint32_t i : members[slot]) rounds[i] = of_slot[slot];
   for (const Feed& feed : feeds)
-    rounds[feed.transfer] = std::max(rounds[feed.transfer], rounds[feed.feed] + wanted.lag);
+    rounds[feed.transfer] = std::max(rounds[feed.transfer], rounds[feed.feed] + lag);
+  if (!feeds.empty() || transfers.empty() || wanted.halved == 0 ||
+      unit / 2 < static_cast<double>(wanted.smallest.value))
+    return rounds;
+  const std::uint32_t count = *std::max_element(rounds.begin(), rounds.end()) + 1;
+  std::vector<Transfer> last;
+  for (std::uint32_t i = 0; i < transfers.size(); ++i)
+    if (rounds[i] >= count - std::min(count, wanted.halved)) last.push_back(transfers[i]);
+  const Numbers finer = plain_rounds(last, {}, {2 * wanted.halved, wanted.smallest});
+  const bool fine = *std::max_element(finer.begin(), finer.end()) >= wanted.halved;
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < transfers.size() && fine && count >= 4 * wanted.halved; ++i)
+    if (rounds[i] >= count - wanted.halved) rounds[i] = count - wanted.halved + finer[next++];
   return rounds;
 }
 
