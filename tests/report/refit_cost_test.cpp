@@ -14,18 +14,18 @@ class RefitCostTest : public ::testing::Test {
  protected:
   RefitCost cost(const DecodeSpec& decode, int ctas, bool beside = true,
                  const std::string& policy = "striped") const {
-    return RefitCosts(refit_, calibration_, 4, *find_policy(policy)).run(decode, ctas, beside);
+    return RefitCosts(refit, calibration, 4, *find_policy(policy)).run(decode, ctas, beside);
   }
 
-  Scenario scenario_ = parse_scenario(
+  Scenario scenario = parse_scenario(
       "model: {config: models/qwen3-30b-a3b.json, layers: 1}\n"
       "fabric: {preset: dgx-h100, hosts: 2}\n"
       "train: {gpus: 8, ep: 8, etp: 1}\n"
       "generate: {gpus: 8, tp: 4}\n"
       "calibration: h100-ib400\n",
       project_folder() / "scenarios/small.yaml");
-  Calibration calibration_ = read_calibration("h100-ib400", project_folder() / "scenarios");
-  Refit refit_ = resolve(scenario_);
+  Calibration calibration = read_calibration("h100-ib400", project_folder() / "scenarios");
+  Refit refit = resolve(scenario);
 };
 
 DecodeSpec wants(double nvlink, double nic, double memory, double sm) {
@@ -84,9 +84,9 @@ TEST_F(RefitCostTest, gives_the_reason_of_policies_that_refuse_and_of_no_others)
       "train: {gpus: 32, ep: 32, etp: 1}\n"
       "generate: {gpus: 8, tp: 4}\n",
       project_folder() / "scenarios/wide.yaml");
-  const Refit refit = resolve(wide);
-  EXPECT_EQ(RefitCosts(refit, calibration_, 4, *find_policy("striped")).refused(), "");
-  EXPECT_NE(RefitCosts(refit, calibration_, 4, *find_policy("m2n-uniform")).refused(), "");
+  const Refit wide_refit = resolve(wide);
+  EXPECT_EQ(RefitCosts(wide_refit, calibration, 4, *find_policy("striped")).refused(), "");
+  EXPECT_NE(RefitCosts(wide_refit, calibration, 4, *find_policy("m2n-uniform")).refused(), "");
 }
 
 }  // namespace
