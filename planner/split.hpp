@@ -20,7 +20,7 @@ struct Split {
   };
   std::uint32_t parent =
       none;                   // an earlier split, each of whose communicators calls; none: all ranks together
-  std::uint32_t slot = none;    // where ranks with peers keep it: a later split with this slot replaces it
+  std::uint32_t slot = none;  // where ranks with peers keep it: a later split with this slot replaces it
   std::vector<Caller> callers{};
   friend bool operator==(const Split&, const Split&) = default;
 };
