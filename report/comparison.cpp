@@ -43,10 +43,11 @@ bool same_constants(const Calibration& a, const Calibration& b) {
 
 /// `stages`: one calibration after the other; where nothing changed, nothing is simulated again.
 void predict(const Refit& refit, const Plan& plan, const Calibration& calibration, const LowerBound& bound,
-             const std::vector<Calibration>& stages, std::size_t link_steps, PolicyRow& row) {
+             const std::vector<Calibration>& stages, sim::Detail detail, std::size_t link_steps,
+             PolicyRow& row) {
   const Operations operations = expand(refit, plan);
   const sim::Simulator simulator(refit, operations);
-  sim::Prediction full = simulator.run(calibration, sim::Detail::terms);
+  sim::Prediction full = simulator.run(calibration, detail);
   const sim::Prediction wire = simulator.run(wire_only());
   row.seconds = seconds(full.time);
   row.stopped = stopped_text(full);
@@ -100,12 +101,12 @@ std::optional<Plan> proven_plan(const Refit& refit, const Policy& policy, const 
 }  // namespace
 
 PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration& calibration,
-                     const LowerBound& bound, const std::vector<Calibration>& stages,
+                     const LowerBound& bound, const std::vector<Calibration>& stages, sim::Detail detail,
                      std::size_t link_steps) {
   PolicyRow row;
   Stopwatch watch;
   const std::optional<Plan> plan = proven_plan(refit, policy, calibration, watch, row);
-  if (plan) predict(refit, *plan, calibration, bound, stages, link_steps, row);
+  if (plan) predict(refit, *plan, calibration, bound, stages, detail, link_steps, row);
   row.simulate_wall_seconds = watch.lap();
   return row;
 }
@@ -142,7 +143,7 @@ Comparison compare(const Refit& refit, const std::vector<Published>& published,
   std::vector<std::future<PolicyRow>> rows;
   for (const std::string& name : names) {
     rows.push_back(std::async(std::launch::async, [&, policy = find_policy(name)] {
-      return run_policy(refit, *policy, calibration, result.bound, {}, link_steps);
+      return run_policy(refit, *policy, calibration, result.bound, {}, sim::Detail::terms, link_steps);
     }));
   }
   for (std::future<PolicyRow>& row : rows) result.policies.push_back(row.get());

@@ -14,6 +14,7 @@
 #include "planner/check.hpp"
 #include "planner/policy.hpp"
 #include "sim/activity.hpp"
+#include "sim/simulation.hpp"
 #include "sim/term.hpp"
 
 namespace isthmus::report {
@@ -60,10 +61,10 @@ struct Comparison {
   const PolicyRow* fastest() const;
 };
 
-/// Plan, proof and simulation by one policy, also under further calibrations; with what links carry over time
-/// in `link_steps` steps, unless that is 0.
+/// Plan, proof and simulation by one policy, also under further calibrations; without terms for Detail::totals;
+/// with what links carry over time in `link_steps` steps, unless that is 0 (needs Detail::terms).
 PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration& calibration,
-                     const LowerBound& bound, const std::vector<Calibration>& stages = {},
+                     const LowerBound& bound, const std::vector<Calibration>& stages, sim::Detail detail,
                      std::size_t link_steps = 0);
 
 /// Plan, proof and the seconds alone, for what asks no more.

@@ -136,7 +136,7 @@ std::vector<ScoreRow> predict(const Scenario& scenario) {
     row.bound_seconds = seconds(bound.time);
     if (row.published.policy == no_policy) continue;
     row.prediction = of(row.published.policy, [&](const Policy& policy) {
-      return run_policy(refit, policy, calibration, bound, further);
+      return run_policy(refit, policy, calibration, bound, further, sim::Detail::totals);
     });
     judge_stages(row, shares);
   }
