@@ -134,6 +134,9 @@ std::vector<ScoreRow> predict(const Scenario& scenario) {
   };
   for (ScoreRow& row : rows) {
     row.bound_seconds = seconds(bound.time);
+    row.payload = refit.payload();
+    row.live_bytes = refit.largest_live_share();
+    row.gpu_memory = gpu_memory(scenario.fabric);
     if (row.published.policy == no_policy) continue;
     row.prediction = of(row.published.policy, [&](const Policy& policy) {
       return run_policy(refit, policy, calibration, bound, further, sim::Detail::totals);

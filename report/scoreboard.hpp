@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/fabric_spec.hpp"
 #include "model/published.hpp"
 #include "report/comparison.hpp"
 #include "report/explain.hpp"
@@ -23,7 +24,9 @@ struct ScoreRow {
   std::string scenario;  // its name, and the stem of its file
   std::string calibration;
   double bound_seconds = 0;
-  PolicyRow prediction;  // of the row's policy; refused where the row has none
+  Bytes payload, live_bytes;          // of the refit; what the fullest target rank holds once it is loaded
+  std::optional<Bytes> gpu_memory{};  // of a GPU as the fabric's preset has it, where known
+  PolicyRow prediction;               // of the row's policy; refused where the row has none
   Shares shares;
   std::optional<PredictedInterval> interval;  // of counted and blind rows
   std::vector<PolicyRow> alternatives;        // of the other policies that the source leaves open
@@ -50,6 +53,10 @@ Scoreboard read_scoreboard(const std::filesystem::path& folder);
 /// The same with predictions. `threads` refits are predicted at a time.
 Scoreboard predict_scoreboard(const std::filesystem::path& folder, unsigned threads = 2);
 
+/// The memory of a GPU of the fabric's preset, from its datasheet; nullopt where no row has that preset, for
+/// imported hosts and for joined parts.
+std::optional<Bytes> gpu_memory(const FabricSpec& fabric);
+
 /// Fills the rows' what_ifs (report/scoreboard_what_ifs.cpp): minutes for the project's scenarios.
 void predict_what_ifs(Scoreboard& scoreboard, const std::filesystem::path& folder, unsigned threads = 2);
 bool has_what_ifs(const Scoreboard& scoreboard);
@@ -73,6 +80,8 @@ std::string to_json(const Scoreboard& scoreboard);
 /// own that the document ends with.
 std::string accuracy_document(const Scoreboard& scoreboard);
 std::string accuracy_rows(const Scoreboard& scoreboard);
+/// What moves and what it takes on a GPU, of counted or of blind rows (report/scoreboard_memory.cpp).
+std::string memory_section(const Scoreboard& scoreboard, bool blind);
 std::string blind_document(const Scoreboard& scoreboard);
 std::string blind_rows(const Scoreboard& scoreboard);
 

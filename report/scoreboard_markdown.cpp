@@ -226,6 +226,7 @@ std::string accuracy_document(const Scoreboard& scoreboard) {
   text += "\n## Counted rows\n\n" + score_table(scoreboard, true);
   text += "\n## What the largest misses come from\n\n" + diagnoses(scoreboard);
   text += help_section(scoreboard, false);
+  text += memory_section(scoreboard, false);
   text += "\n## Rows that are not counted\n\n" + score_table(scoreboard, false);
   for (const MeasuredBoard& board : scoreboard.measured) text += "\n" + measured_section(board);
   return text + "\n" + accuracy_rows(scoreboard);
@@ -260,7 +261,7 @@ std::string blind_document(const Scoreboard& scoreboard) {
                     time_text(prediction.other_seconds), software(prediction), time_text(row.bound_seconds),
                     shares(row), cell(prediction.binding_resource), others(row));
   }
-  text += assumption_section(scoreboard) + help_section(scoreboard, true);
+  text += assumption_section(scoreboard) + help_section(scoreboard, true) + memory_section(scoreboard, true);
   return text + "\n" + blind_rows(scoreboard);
 }
 

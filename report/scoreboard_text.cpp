@@ -76,7 +76,10 @@ Json parts_of(const ScoreRow& row) {
           {"binding_resource", prediction.binding_resource},
           {"network_bytes", prediction.network_bytes.value},
           {"nvlink_bytes", prediction.nvlink_bytes.value},
-          {"peak_staging_bytes", prediction.peak_staging_bytes.value}};
+          {"peak_staging_bytes", prediction.peak_staging_bytes.value},
+          {"payload_bytes", row.payload.value},
+          {"target_live_bytes", row.live_bytes.value},
+          {"gpu_memory_bytes", row.gpu_memory ? Json(row.gpu_memory->value) : Json()}};
 }
 
 Json alternatives_of(const ScoreRow& row) {

@@ -189,7 +189,8 @@ TEST_F(ScoreboardFolder, json_has_the_documented_keys) {
   const nlohmann::json& row = document["published"][0];
   for (const char* key : {"id", "published_seconds", "predicted_seconds", "predicted_interval", "error",
                           "midpoint_error", "counted", "used_for_fit", "bulk_seconds", "misc_seconds",
-                          "other_seconds", "software_seconds", "lower_bound_seconds", "binding_resource"})
+                          "other_seconds", "software_seconds", "lower_bound_seconds", "binding_resource",
+                          "payload_bytes", "target_live_bytes", "gpu_memory_bytes", "peak_staging_bytes"})
     EXPECT_TRUE(row.contains(key)) << key;
   for (const char* key : {"metal", "source", "datasheet", "fitted"})
     EXPECT_TRUE(row["shares"].contains(key)) << key;
