@@ -61,8 +61,9 @@ struct Comparison {
   const PolicyRow* fastest() const;
 };
 
-/// Plan, proof and simulation by one policy, also under further calibrations; without terms for Detail::totals;
-/// with what links carry over time in `link_steps` steps, unless that is 0 (needs Detail::terms).
+/// Plan, proof and simulation by one policy, also under further calibrations; without terms for
+/// Detail::totals; with what links carry over time in `link_steps` steps, unless that is 0 (needs
+/// Detail::terms).
 PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration& calibration,
                      const LowerBound& bound, const std::vector<Calibration>& stages, sim::Detail detail,
                      std::size_t link_steps = 0);

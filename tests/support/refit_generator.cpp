@@ -269,6 +269,9 @@ Refit make_refit(const RefitCase& refit_case) {
     refit.tensors.push_back(std::move(entry));
     refit.views.push_back({spec.source_view, spec.target_view});
   }
+  const bool viewed = std::any_of(refit.views.begin(), refit.views.end(),
+                                  [](const TensorViews& views) { return views.source || views.target; });
+  if (!viewed) refit.views.clear();
   return refit;
 }
 
