@@ -31,6 +31,7 @@ class PatternBuilder {
         situation_(situation),
         cells_(cells_of(geometry)),
         domains_(refit, cells_, situation.source_base, situation.target_base),
+        spines_bind_(spines_bind(refit.fabric)),
         next_holder_(cells_.sources.size(), situation.rotation),
         arrivals_(1 + highest_receiver()) {}
 
@@ -159,7 +160,7 @@ class PatternBuilder {
       turns_.push_back(holders[next++ % holders.size()]);
     }
     chosen_.assign(parts_.size(), 0);
-    if (entry.holders.empty() && holders.size() > 1) match_rails(entry, open_parts_);
+    if (entry.holders.empty() && holders.size() > 1 && spines_bind_) match_rails(entry, open_parts_);
     for (std::size_t i = 0; i < open_parts_.size(); ++i) chosen_[open_parts_[i]] = turns_[i];
   }
 
@@ -246,6 +247,7 @@ class PatternBuilder {
   const BalancedSituation& situation_;
   Cells cells_;
   EntryDomains domains_;
+  bool spines_bind_;
   Pattern pattern_;
   std::vector<std::uint32_t> next_holder_;      // per source shard: whose turn it is
   std::vector<std::vector<Arrival>> arrivals_;  // per local target rank, of the present cell

@@ -55,4 +55,13 @@ std::uint32_t rail_of(const Fabric& fabric, GpuId gpu) {
   return fabric.switch_of(gpu).value_or(no_rail);
 }
 
+bool spines_bind(const Fabric& fabric) {
+  Int128 uplinks = 0, nics = 0;
+  for (const Link& link : fabric.links()) {
+    if (link.link_class == LinkClass::switch_uplink) uplinks += link.nominal.value;
+    if (link.link_class == LinkClass::nic) nics += link.nominal.value;
+  }
+  return uplinks < nics;
+}
+
 }  // namespace isthmus

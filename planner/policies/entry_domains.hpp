@@ -41,4 +41,8 @@ class EntryDomains {
 /// and no GPUs of two units are, since their bytes cross a spine in any case.
 std::uint32_t rail_of(const Fabric& fabric, GpuId gpu);
 
+/// Whether it costs anything to change rails: uplinks together carry less than NICs do, or there are none.
+/// Then holders on a receiver's rail come first; otherwise that only makes rounds less even.
+bool spines_bind(const Fabric& fabric);
+
 }  // namespace isthmus
