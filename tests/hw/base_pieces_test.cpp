@@ -73,7 +73,7 @@ TEST(BasePieces, of_fused_tensors_tile_their_buffers) {
   int fused = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const Refit refit = test::make_refit(test::sample_case(seed));
-    if (!refit.views.front().target) continue;
+    if (refit.views.empty() || !refit.views.front().target) continue;
     ++fused;
     const PlanResult result = plan_p2p(refit);
     const Program program(refit, std::get<Plan>(result));
