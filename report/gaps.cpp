@@ -228,6 +228,7 @@ class GapFinder {
   }
 
   void name_terms(const std::vector<Found>& found, GapReport& report) const {
+    if (found.empty()) return;
     const CellMap all = predicted_cells(calibration_), wire = predicted_cells(wire_only());
     std::vector<Duration> most(found.size());
     for (std::size_t g = 0; g < found.size(); ++g) {
