@@ -45,6 +45,9 @@ endif()
 find_program(ISTHMUS_CCACHE ccache)
 mark_as_advanced(ISTHMUS_CCACHE)
 if(ISTHMUS_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${ISTHMUS_CCACHE}")
-  set(CMAKE_CUDA_COMPILER_LAUNCHER "${ISTHMUS_CCACHE}")
+  # One clone's objects serve another: paths count from the project's folder, and the folder itself not at all.
+  set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=true
+               "${ISTHMUS_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
 endif()

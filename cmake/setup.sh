@@ -10,7 +10,8 @@ build_packages=(g++=c++ cmake=cmake ninja-build=ninja libboost-graph-dev=boost/g
   libsqlite3-dev=sqlite3.h coinor-libclp-dev=coin/ClpSimplex.hpp)
 # What the page of simulate --report is drawn with; the program can do without.
 report_packages=(node-d3=share/nodejs/d3/dist/d3.min.js)
-test_packages=(libgtest-dev=gtest/gtest.h libgmock-dev=gmock/gmock.h librapidcheck-dev=rapidcheck.h
+# ccache is for the next check: it need not compile again what this one did, not even in another clone.
+test_packages=(ccache=ccache libgtest-dev=gtest/gtest.h libgmock-dev=gmock/gmock.h librapidcheck-dev=rapidcheck.h
   libbenchmark-dev=benchmark/benchmark.h libopenmpi-dev=mpicxx openmpi-bin=mpirun iproute2=tc)
 # clang-format by its version, because another version may format the same text in another way.
 lint_packages=(clang=clang++ libclang-rt-dev=-fsanitize=address,undefined clang-tidy=clang-tidy

@@ -38,7 +38,7 @@ class ProgramTest : public ::testing::Test {
 
   ProgramResult run(const std::string& arguments) const {
     const auto errors = folder_.path() / "stderr";
-    const std::string command = fmt::format("'{}' {} 2>'{}'", ISTHMUS_BINARY, arguments, errors.string());
+    const std::string command = fmt::format("'{}' {} 2>'{}'", program_path(), arguments, errors.string());
     ProgramResult result;
     std::FILE* pipe = ::popen(command.c_str(), "r");
     std::array<char, 4096> buffer{};

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/cli/program.hpp"
+#include "tests/support/project_files.hpp"
 #include "tests/support/test_scale.hpp"
 
 namespace isthmus {
@@ -45,7 +46,7 @@ class SweepJobs : public ProgramTest {
   }
 
   std::string program(const std::string& options) const {
-    return fmt::format("'{}' sweep --no-prune --csv {} '{}' >'{}' 2>'{}'", ISTHMUS_BINARY, options,
+    return fmt::format("'{}' sweep --no-prune --csv {} '{}' >'{}' 2>'{}'", program_path(), options,
                        space_.string(), path("output"), path("errors"));
   }
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
@@ -57,7 +58,7 @@ class SweepJobs : public ProgramTest {
         "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 exec mpirun --oversubscribe "
         "--mca odls_base_sigkill_timeout 1 -n 2 sh -c 'echo $$ >{}/process.$OMPI_COMM_WORLD_RANK; "
         "exec \"{}\" sweep --no-prune --csv {} \"{}\"' >'{}' 2>'{}'",
-        folder_.path().string(), ISTHMUS_BINARY, options, space_.string(), path("output"), path("errors"));
+        folder_.path().string(), program_path(), options, space_.string(), path("output"), path("errors"));
   }
 
   std::string bytes_of(const std::string& command) const {

@@ -66,7 +66,7 @@ class MpiFaults : public ::testing::Test {
   }
 
   static std::string process_program() {
-    return (std::filesystem::path(ISTHMUS_BINARY).parent_path() / "tests/isthmus_mpi_process").string();
+    return (std::filesystem::path(program_path()).parent_path() / "tests/isthmus_mpi_process").string();
   }
 
   void expect_all(const std::string& status) const {

@@ -40,7 +40,7 @@ class EmulatedHosts : public ::testing::Test {
     const std::filesystem::path here = project_folder() / "tests/emulated_hosts";
     const std::string command =
         fmt::format("EMULATED_SLOTS={} EMULATED_SECONDS=120 '{}' 4 200mbit '{}' '{}' '{}' '{}' {}", slots,
-                    (here / "hosts.sh").string(), (here / "plans.sh").string(), ISTHMUS_BINARY,
+                    (here / "hosts.sh").string(), (here / "plans.sh").string(), program_path(),
                     (project_folder() / "scenarios/emulated").string(), folder_.path().string(), names);
     const test::CommandResult result = test::run_command(command);
     log_ += result.output;

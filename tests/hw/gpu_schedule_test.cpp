@@ -15,6 +15,7 @@
 
 #include "planner/policy.hpp"
 #include "tests/support/gpu_interpreter.hpp"
+#include "tests/support/project_files.hpp"
 #include "tests/support/refit_generator.hpp"
 #include "tests/support/test_scale.hpp"
 
@@ -91,8 +92,7 @@ TEST_P(GpuShards, bring_every_byte_of_every_policy_in_any_order_that_waits_allow
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuShards, ::testing::Range<std::uint64_t>(0, test::shards));
 
 TEST(GpuSchedule, brings_every_byte_of_all_policies_for_a_scenario) {
-  const std::filesystem::path file =
-      std::filesystem::path(ISTHMUS_SOURCE_DIR) / "scenarios/cases/fused-attention.yaml";
+  const std::filesystem::path file = project_folder() / "scenarios/cases/fused-attention.yaml";
   const Refit refit = resolve(read_scenario(file));
   for (const Policy& policy : policies()) {
     SCOPED_TRACE(policy.name);

@@ -1,18 +1,15 @@
 #pragma once
-// Where the project's own files (scenarios, documentation) stand, for tests that read them.
-// The build gives the folder; without a build (a single file compiled by hand) it follows from this file's
-// own place.
+// Where the project's own files (scenarios, documentation) and its program stand, for tests that read or run them.
+// The build gives both to project_files.cpp alone, so that no other object depends on the folder it is built in.
 
 #include <filesystem>
+#include <string>
 
 namespace isthmus {
 
-inline std::filesystem::path project_folder() {
-#ifdef ISTHMUS_SOURCE_DIR
-  return ISTHMUS_SOURCE_DIR;
-#else
-  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-#endif
-}
+std::filesystem::path project_folder();
+
+/// The command-line program of this build.
+std::string program_path();
 
 }  // namespace isthmus

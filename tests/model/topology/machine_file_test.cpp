@@ -8,11 +8,12 @@
 #include "model/fabric.hpp"
 #include "model/topology/topology_json.hpp"
 #include "tests/support/fabric_tools.hpp"
+#include "tests/support/project_files.hpp"
 
 namespace isthmus {
 namespace {
 
-const std::filesystem::path topologies = std::filesystem::path(ISTHMUS_SOURCE_DIR) / "scenarios/topologies";
+const std::filesystem::path topologies = project_folder() / "scenarios/topologies";
 
 FabricSpec direct_host(FabricEdit edit) {
   FabricSpec spec;
