@@ -23,6 +23,9 @@ function(isthmus_module name)
 
   set(library isthmus_${name})
   add_library(${library} STATIC ${sources})
+  if(name STREQUAL "model")
+    set_target_properties(${library} PROPERTIES UNITY_BUILD OFF)  # file-local names of its readers recur
+  endif()
   target_include_directories(${library} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${library} PUBLIC ${arg_LINKS})
   foreach(dependency IN LISTS arg_DEPENDS)
@@ -38,7 +41,8 @@ function(isthmus_module name)
 endfunction()
 
 # A header that compiles alone includes what it uses: one generated source per header, including nothing else. A header
-# that some source of its name includes before all others has that proof already.
+# that some source of its name includes before all others has that proof already; in a unity build it has it from
+# clang-tidy, which compiles sources one by one.
 function(isthmus_header_checks library)
   set(checks)
   foreach(header IN LISTS ARGN)
@@ -59,6 +63,7 @@ function(isthmus_header_checks library)
     return()
   endif()
   add_library(${library}_headers OBJECT ${checks})
+  set_target_properties(${library}_headers PROPERTIES UNITY_BUILD OFF)
   target_compile_options(${library}_headers PRIVATE -O0 -g0)
   target_link_libraries(${library}_headers PRIVATE ${library})
 endfunction()

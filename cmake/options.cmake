@@ -9,6 +9,7 @@ option(ISTHMUS_SANITIZE "Build with the address and undefined-behaviour sanitize
 option(ISTHMUS_FUZZ "Build the fuzz targets with libFuzzer (clang++ only); goes with ISTHMUS_SANITIZE" OFF)
 option(ISTHMUS_HEADER_CHECKS "Compile every header on its own" OFF)
 option(ISTHMUS_STATIC "Link third-party libraries from static archives: a program for machines without them" OFF)
+option(ISTHMUS_UNITY "Compile several sources of a module or a test program as one" OFF)
 set(ISTHMUS_TEST_TIMEOUT 120 CACHE STRING "Seconds one test may take")
 
 # isthmus_part(PART MISSING...): sets ISTHMUS_BUILD_<PART>, given the names of what it needs and was not found.

@@ -7,10 +7,10 @@
 namespace isthmus::hw {
 namespace {
 
-using Strides = std::array<std::int64_t, max_dimensions - 1>;
+using OuterStrides = std::array<std::int64_t, max_dimensions - 1>;
 
-Strides contiguous_strides(const Move& move) {
-  Strides strides{};
+OuterStrides contiguous_strides(const Move& move) {
+  OuterStrides strides{};
   std::int64_t step = move.run;
   for (std::size_t d = strides.size(); d-- > 0;) {
     strides[d] = step;
@@ -52,7 +52,7 @@ void cut(const Move& move, std::int64_t limit, std::vector<Move>& parts) {
 }
 
 Move packed(const Move& move, std::int64_t target) {
-  const Strides strides = contiguous_strides(move);
+  const OuterStrides strides = contiguous_strides(move);
   Move result = move;
   result.target = target;
   for (std::size_t d = 0; d < strides.size(); ++d) result.loops[d].target_stride = strides[d];
@@ -60,7 +60,7 @@ Move packed(const Move& move, std::int64_t target) {
 }
 
 Move unpacked(const Move& move, std::int64_t source) {
-  const Strides strides = contiguous_strides(move);
+  const OuterStrides strides = contiguous_strides(move);
   Move result = move;
   result.source = source;
   for (std::size_t d = 0; d < strides.size(); ++d) result.loops[d].source_stride = strides[d];

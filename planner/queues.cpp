@@ -8,7 +8,7 @@
 namespace isthmus {
 namespace {
 
-constexpr std::uint32_t unset = 0xFFFFFFFF;
+constexpr std::uint32_t no_slot = 0xFFFFFFFF;
 
 /// Operation numbers lane by lane, in the order of groups.
 std::vector<std::uint32_t> in_group_order(const Operations& operations) {
@@ -57,10 +57,10 @@ void QueuePlan::build_slots(const Operations& operations) {
     ranks.for_each(i, [&](Rank rank) {
       const std::size_t queue = rank.index() * lanes + operation.lane.index();
       if (queue >= latest.size()) {
-        latest.resize(queue + 1, unset);
+        latest.resize(queue + 1, no_slot);
         slots_by_queue.resize(queue + 1);
       }
-      if (latest[queue] == unset || group_of_slot[latest[queue]] != operation.group) {
+      if (latest[queue] == no_slot || group_of_slot[latest[queue]] != operation.group) {
         latest[queue] = static_cast<std::uint32_t>(slots_.size());
         slots_by_queue[queue].push_back(latest[queue]);
         slots_.emplace_back();

@@ -22,7 +22,7 @@ enum Mark : std::uint64_t {
   open
 };
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+std::uint64_t combined(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15ULL;
   hash ^= hash >> 32U;
   hash *= 0xD6E8FEB86659FD93ULL;
@@ -84,14 +84,14 @@ RelayColours::RelayColours(const Fabric& fabric, const GpuSets& sets, const std:
   for (const std::uint32_t vertex : graph.vertex_of_gpu) whole_.vertices[vertex] = 1;
   for (const RelayGraph::Edge& edge : graph.edges)
     whole_.edges.push_back(
-        mix(0, static_cast<std::uint64_t>(fabric.links()[edge.link.index()].nominal.value)));
+        combined(0, static_cast<std::uint64_t>(fabric.links()[edge.link.index()].nominal.value)));
   for (const auto& entry : graph.inside_domain) {
     for (std::size_t e = 0; e < whole_.edges.size(); ++e) {
-      if (entry.second[e] != 0) whole_.edges[e] = mix(whole_.edges[e], open);
+      if (entry.second[e] != 0) whole_.edges[e] = combined(whole_.edges[e], open);
     }
   }
   for (const ByteClass& each : classes)
-    whole_.classes.push_back(mix(0, static_cast<std::uint64_t>(each.bytes.value)));
+    whole_.classes.push_back(combined(0, static_cast<std::uint64_t>(each.bytes.value)));
   refine(whole_);
 }
 
@@ -105,38 +105,39 @@ void RelayColours::refine(Colouring& colouring) const {
     for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
       const RelayGraph::Edge& edge = graph_.edges[e];
       std::uint64_t& colour = colouring.edges[e];
-      colour = mix(mix(colour, colouring.vertices[edge.from]), colouring.vertices[edge.to]);
-      around[edge.from] += mix(colour, leaving);
-      around[edge.to] += mix(colour, arriving);
+      colour = combined(combined(colour, colouring.vertices[edge.from]), colouring.vertices[edge.to]);
+      around[edge.from] += combined(colour, leaving);
+      around[edge.to] += combined(colour, arriving);
     }
     for (std::uint32_t s = 0; s < sets_.size(); ++s) {
       for (const std::uint32_t gpu : sets_[s])
-        of_set[s] += mix(colouring.vertices[graph_.vertex_of_gpu[gpu]], holding);
+        of_set[s] += combined(colouring.vertices[graph_.vertex_of_gpu[gpu]], holding);
     }
     for (std::size_t a = 0; a < classes_.size(); ++a) {
       std::uint64_t& colour = colouring.classes[a];
-      colour = mix(mix(colour, of_set[classes_[a].holders]), mix(of_set[classes_[a].receivers], receiving));
-      to_set[classes_[a].holders] += mix(colour, held);
-      to_set[classes_[a].receivers] += mix(colour, received);
+      colour = combined(combined(colour, of_set[classes_[a].holders]),
+                        combined(of_set[classes_[a].receivers], receiving));
+      to_set[classes_[a].holders] += combined(colour, held);
+      to_set[classes_[a].receivers] += combined(colour, received);
     }
     for (std::uint32_t s = 0; s < sets_.size(); ++s) {
       for (const std::uint32_t gpu : sets_[s]) around[graph_.vertex_of_gpu[gpu]] += to_set[s];
     }
     for (std::size_t v = 0; v < around.size(); ++v)
-      colouring.vertices[v] = mix(colouring.vertices[v], around[v]);
+      colouring.vertices[v] = combined(colouring.vertices[v], around[v]);
   }
 }
 
 RelayColours::Colouring RelayColours::seen_from(std::size_t of_class) const {
   Colouring colouring = whole_;
-  colouring.classes[of_class] = mix(colouring.classes[of_class], seen_class);
+  colouring.classes[of_class] = combined(colouring.classes[of_class], seen_class);
   for (const std::uint32_t gpu : sets_[classes_[of_class].holders]) {
     std::uint64_t& colour = colouring.vertices[graph_.vertex_of_gpu[gpu]];
-    colour = mix(colour, held);
+    colour = combined(colour, held);
   }
   for (const std::uint32_t gpu : sets_[classes_[of_class].receivers]) {
     std::uint64_t& colour = colouring.vertices[graph_.vertex_of_gpu[gpu]];
-    colour = mix(colour, received);
+    colour = combined(colour, received);
   }
   return colouring;
 }
@@ -151,9 +152,9 @@ std::size_t RelayColours::work(std::size_t demands) const {
 std::vector<std::uint64_t> RelayColours::edges_seen_from(const RelayDemand& demand) const {
   Colouring colouring = seen_from(demand.of_class);
   std::uint64_t& receiver = colouring.vertices[graph_.vertex_of_gpu[demand.gpu]];
-  receiver = mix(receiver, seen_receiver);
+  receiver = combined(receiver, seen_receiver);
   for (std::size_t e = 0; demand.allowed != nullptr && e < colouring.edges.size(); ++e) {
-    if ((*demand.allowed)[e] != 0) colouring.edges[e] = mix(colouring.edges[e], open);
+    if ((*demand.allowed)[e] != 0) colouring.edges[e] = combined(colouring.edges[e], open);
   }
   refine(colouring);
   return std::move(colouring.edges);
@@ -170,11 +171,11 @@ RelaySymmetry RelayColours::symmetry(const std::vector<RelayDemand>& demands) co
     Colouring colouring = seen_from(a);
     refine(colouring);
     for (const std::uint64_t colour : colouring.edges)
-      symmetry.variable.push_back(numbers.number(mix(colouring.classes[a], colour)));
+      symmetry.variable.push_back(numbers.number(combined(colouring.classes[a], colour)));
     for (; next < demands.size() && demands[next].of_class == a; ++next) {
       const std::uint64_t receiver = colouring.vertices[graph_.vertex_of_gpu[demands[next].gpu]];
-      of_demand[next] = mix(mix(colouring.classes[a], receiver),
-                            demands[next].allowed == nullptr ? 0U : std::uint64_t{open});
+      of_demand[next] = combined(combined(colouring.classes[a], receiver),
+                                 demands[next].allowed == nullptr ? 0U : std::uint64_t{open});
     }
   }
   symmetry.variables = numbers.size();

@@ -12,8 +12,6 @@
 namespace isthmus::report {
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 std::string error_text(const MeasuredPrediction& row) {
   return row.error() ? fmt::format("{:+.1f} %", 100 * *row.error()) : "-";
 }

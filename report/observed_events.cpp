@@ -14,7 +14,7 @@
 namespace isthmus::report {
 namespace {
 
-using Json = nlohmann::json;
+using PlainJson = nlohmann::json;
 
 class EventReader {
  public:
@@ -22,16 +22,16 @@ class EventReader {
 
   /// Only spans stay in memory: each event is looked at when it is complete, and dropped.
   Observation read(std::string_view text) {
-    Json document;
-    const auto look = [this](int depth, Json::parse_event_t event, Json& value) {
+    PlainJson document;
+    const auto look = [this](int depth, PlainJson::parse_event_t event, PlainJson& value) {
       const bool whole =
-          event == Json::parse_event_t::object_end && (depth == 1 || depth == 2) && value.contains("ph");
+          event == PlainJson::parse_event_t::object_end && (depth == 1 || depth == 2) && value.contains("ph");
       if (whole) add(value);
       return !whole;
     };
     try {
-      document = Json::parse(text, look);
-    } catch (const Json::exception& error) {
+      document = PlainJson::parse(text, look);
+    } catch (const PlainJson::exception& error) {
       throw InputError({file_, 0, ""}, printable(error.what(), 160), "trace-event JSON");
     }
     if (document.is_object() && document.contains("otherData")) own_trace(document["otherData"]);
@@ -39,7 +39,7 @@ class EventReader {
   }
 
  private:
-  void add(const Json& event) {
+  void add(const PlainJson& event) {
     if (event.value("ph", "") != "X") return;
     const auto number = [&](const char* key) -> std::optional<double> {
       const auto found = event.find(key);
@@ -59,16 +59,16 @@ class EventReader {
     observation_.spans.push_back(std::move(span));
   }
 
-  [[noreturn]] void refuse(const Json& event, std::string_view allowed) const {
+  [[noreturn]] void refuse(const PlainJson& event, std::string_view allowed) const {
     throw InputError({file_, 0, "traceEvents"},
-                     printable(event.dump(-1, ' ', true, Json::error_handler_t::replace)), allowed);
+                     printable(event.dump(-1, ' ', true, PlainJson::error_handler_t::replace)), allowed);
   }
 
   /// Whether the event is of this refit: by the operation that it names, or by a tensor's name.
-  bool identify(const Json& event, ObservedSpan& span) {
+  bool identify(const PlainJson& event, ObservedSpan& span) {
     const auto arguments = event.find("args");
     if (arguments != event.end() && arguments->is_object() && arguments->contains("operation")) {
-      const Json& operation = (*arguments)["operation"];
+      const PlainJson& operation = (*arguments)["operation"];
       if (event.value("cat", "") != "operation" || !operation.is_number_unsigned()) return false;
       span.operation = operation.get<std::uint32_t>();
       return true;
@@ -78,7 +78,7 @@ class EventReader {
     return span.tensor.has_value();
   }
 
-  void own_trace(const Json& data) {
+  void own_trace(const PlainJson& data) {
     observation_.form = ObservedForm::profile;
     if (!data.is_object() || !data.contains("policy") || !data.contains("operations")) return;
     observation_.form = ObservedForm::trace;

@@ -119,7 +119,7 @@ void judge_stages(ScoreRow& row, std::size_t shares) {
 }
 
 /// All rows of one scenario; each policy runs once.
-std::vector<ScoreRow> predict(const Scenario& scenario) {
+std::vector<ScoreRow> predicted_rows(const Scenario& scenario) {
   std::vector<ScoreRow> rows = rows_of(scenario);
   const Calibration calibration =
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
@@ -222,7 +222,7 @@ Scoreboard predict_scoreboard(const std::filesystem::path& folder, unsigned thre
   const auto work = [&] {
     for (std::size_t i = next++; i < scenarios.size(); i = next++) {
       try {
-        parts[i] = predict(scenarios[i]);
+        parts[i] = predicted_rows(scenarios[i]);
       } catch (...) {
         failures[i] = std::current_exception();
       }

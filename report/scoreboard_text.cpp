@@ -13,10 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string percent(std::optional<double> value) {
-  return value ? fmt::format("{:+.0f} %", 100 * *value) : "-";
-}
-
 std::string use_text(const Published& row) {
   const std::string_view use = row.blind() ? "blind" : row.counted ? "counted" : "no";
   return fmt::format("{}{}", use, row.used_for_fit ? ", fit" : "");
@@ -26,7 +22,7 @@ std::string help_text(const ScoreRow& row) {
   const ChangeRow* help = most_helpful(row);
   if (help == nullptr) return "-";
   return fmt::format("{}: {} ({})", help->what, time_text(help->seconds),
-                     percent(help->seconds / row.prediction.seconds - 1));
+                     signed_percent(help->seconds / row.prediction.seconds - 1));
 }
 
 std::vector<std::string> cells(const ScoreRow& row) {
@@ -38,11 +34,11 @@ std::vector<std::string> cells(const ScoreRow& row) {
     return line;
   }
   const double software = prediction.seconds > 0 ? prediction.software_seconds / prediction.seconds : 0;
-  line.insert(line.end(),
-              {time_text(prediction.seconds), percent(row.error()), percent(row.midpoint_error()),
-               time_text(prediction.bulk_seconds), time_text(prediction.misc_seconds),
-               time_text(prediction.other_seconds), fmt::format("{:.0f} %", 100 * software),
-               time_text(row.bound_seconds), use_text(row.published), prediction.binding_resource});
+  line.insert(line.end(), {time_text(prediction.seconds), signed_percent(row.error()),
+                           signed_percent(row.midpoint_error()), time_text(prediction.bulk_seconds),
+                           time_text(prediction.misc_seconds), time_text(prediction.other_seconds),
+                           fmt::format("{:.0f} %", 100 * software), time_text(row.bound_seconds),
+                           use_text(row.published), prediction.binding_resource});
   return line;
 }
 

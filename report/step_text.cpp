@@ -11,8 +11,6 @@ namespace {
 
 using StepJson = nlohmann::ordered_json;
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 double share_in(const sim::PipelineTimes& window, Duration part) {
   return window.all.value > 0 ? seconds(part) / seconds(window.all) : 0;
 }

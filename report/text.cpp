@@ -17,6 +17,12 @@ std::string size_text(Bytes bytes) {
   return b >= 1e6 ? fmt::format("{:.2f} MB", b * 1e-6) : fmt::format("{} B", bytes.value);
 }
 
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string signed_percent(std::optional<double> share) {
+  return share ? fmt::format("{:+.0f} %", 100 * *share) : "-";
+}
+
 std::string published_text(const Published& row) {
   if (row.blind()) return "-";
   if (row.seconds_low == row.seconds_high) return fmt::format("{:g} s", row.seconds_low);

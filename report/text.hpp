@@ -3,6 +3,7 @@
 // For people only; JSON carries seconds and bytes as they are.
 // Examples: "0.939 s", "20.112 ms", "337.06 GB", "512 B".
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,10 @@ namespace isthmus::report {
 
 std::string time_text(double seconds);
 std::string size_text(Bytes bytes);
+/// "8.3 %".
+std::string percent(double share);
+/// "+8 %", or "-" of nothing.
+std::string signed_percent(std::optional<double> share);
 /// "0.74-1 s", "14.9 s", or "-" of a blind row.
 std::string published_text(const Published& row);
 

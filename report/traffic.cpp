@@ -13,22 +13,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-sim::TrafficPrediction predict(const Scenario& scenario) {
+sim::TrafficPrediction traffic_prediction(const Scenario& scenario) {
   const Calibration calibration =
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   return sim::predict_traffic(scenario_fabric(scenario), *scenario.traffic, calibration);
 }
 
-std::string rate_text(Bandwidth rate) {
+std::string rate_cell(Bandwidth rate) {
   return fmt::format("{:.3f} GB/s", static_cast<double>(rate.value) * 1e-9);
 }
 
 std::string line(std::string_view name, const sim::TrafficPrediction& prediction) {
   std::string text =
       fmt::format("{:<8} {:>12}  {:>16}  {:>16}", name, time_text(seconds(prediction.time)),
-                  rate_text(prediction.aggregate), prediction.bus ? rate_text(*prediction.bus) : "-");
+                  rate_cell(prediction.aggregate), prediction.bus ? rate_cell(*prediction.bus) : "-");
   text += fmt::format("  {} at {}, held by {} ({:.0f} % busy)", prediction.slowest,
-                      rate_text(prediction.slowest_rate), prediction.binding, 100 * prediction.busy);
+                      rate_cell(prediction.slowest_rate), prediction.binding, 100 * prediction.busy);
   if (prediction.channels) text += fmt::format("; channels per peer: {}", *prediction.channels);
   return text + "\n";
 }
@@ -102,8 +102,8 @@ TrafficComparison compare_traffic(const Scenario& scenario) {
   result.calibration = scenario.calibration;
   result.expected = scenario.traffic->expected;
   result.published = scenario.traffic->published;
-  result.edited = predict(scenario);
-  if (const std::optional<Scenario> twin = healthy_twin(scenario)) result.healthy = predict(*twin);
+  result.edited = traffic_prediction(scenario);
+  if (const std::optional<Scenario> twin = healthy_twin(scenario)) result.healthy = traffic_prediction(*twin);
   return result;
 }
 

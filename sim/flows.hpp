@@ -38,6 +38,8 @@ struct Demand {
   std::array<Phase, 2> phases{};  // in order; unused ones have no class
 };
 
+constexpr std::size_t phase_count = std::tuple_size_v<decltype(Demand::phases)>;
+
 struct Flows {
   Network network;
   std::vector<Demand> demands;  // per operation

@@ -8,8 +8,6 @@
 namespace isthmus::sim {
 namespace {
 
-constexpr std::size_t phase_count = std::tuple_size_v<decltype(Demand::phases)>;
-
 /// Amount that has passed up to a time: linear between the edges.
 class PassedAmount {
  public:

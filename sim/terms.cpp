@@ -10,7 +10,6 @@
 namespace isthmus::sim {
 namespace {
 
-constexpr std::size_t phase_count = std::tuple_size_v<decltype(Demand::phases)>;
 constexpr std::int64_t room_unit = 1 << 30;
 constexpr std::size_t looked_ahead = 4;  // operations of the path that may be held while another one runs
 

@@ -22,9 +22,9 @@ struct Resource {
 };
 
 /// The streams as flows of a Fluid: resources are the links in use, and a cap per stream.
-class Run {
+class TrafficRun {
  public:
-  Run(const Fabric& fabric, const Calibration& calibration, std::optional<std::uint32_t> channels)
+  TrafficRun(const Fabric& fabric, const Calibration& calibration, std::optional<std::uint32_t> channels)
       : fabric_(fabric), calibration_(calibration), channels_(channels) {}
 
   /// Adds all streams, then runs them to the end.
@@ -137,7 +137,7 @@ TrafficPrediction predict_traffic(const Fabric& fabric, const TrafficSpec& spec,
   TrafficPrediction result;
   result.channels = channel_count(fabric, spec);
   result.streams = streams.size();
-  Run run(fabric, calibration, result.channels);
+  TrafficRun run(fabric, calibration, result.channels);
   run.run(streams);
   std::size_t last = 0;
   for (std::size_t i = 0; i < streams.size(); ++i) {

@@ -18,19 +18,14 @@ namespace {
 
 constexpr std::size_t runs = 7;
 constexpr int tag = 1;
-constexpr std::int64_t kibibyte = 1024, mebibyte = 1024 * kibibyte;
+constexpr std::int64_t kib = 1024, mib = 1024 * kib;
 
 struct MessageGroup {
   std::uint32_t count = 1;
   std::int64_t bytes = 0;
 };
-constexpr std::array<MessageGroup, 7> groups{{{1, 4 * kibibyte},
-                                              {1, 256 * kibibyte},
-                                              {1, mebibyte},
-                                              {1, 4 * mebibyte},
-                                              {1, 8 * mebibyte},
-                                              {16, 4 * kibibyte},
-                                              {16, 256 * kibibyte}}};
+constexpr std::array<MessageGroup, 7> groups{
+    {{1, 4 * kib}, {1, 256 * kib}, {1, mib}, {1, 4 * mib}, {1, 8 * mib}, {16, 4 * kib}, {16, 256 * kib}}};
 
 class MpiCurves {
  public:

@@ -23,9 +23,9 @@ bool alike(const std::vector<const EntryDomain*>& domains) {
   });
 }
 
-class PatternBuilder {
+class BalancedPatternBuilder {
  public:
-  PatternBuilder(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation)
+  BalancedPatternBuilder(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation)
       : refit_(refit),
         geometry_(geometry),
         situation_(situation),
@@ -264,7 +264,7 @@ class PatternBuilder {
 }  // namespace
 
 Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation) {
-  return PatternBuilder(refit, geometry, situation).build();
+  return BalancedPatternBuilder(refit, geometry, situation).build();
 }
 
 bool needs_trees(std::size_t domains, std::size_t heads) { return domains > 2 * heads; }

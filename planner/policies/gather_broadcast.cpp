@@ -43,9 +43,9 @@ std::int64_t slices_of(const Situation& situation) {
   return (situation.units + situation.units_per_slice - 1) / situation.units_per_slice;
 }
 
-class PatternBuilder {
+class BroadcastPatternBuilder {
  public:
-  PatternBuilder(const Geometry& geometry, const Situation& situation)
+  BroadcastPatternBuilder(const Geometry& geometry, const Situation& situation)
       : geometry_(geometry), situation_(situation), sources_(distinct_shards(geometry.source)) {
     list_everybody();
   }
@@ -231,7 +231,8 @@ void PacketWriter::add(TensorId tensor) {
   PatternCache::Key key{entry.geometry,  situation.first_buffer, situation.stage_offset,
                         situation.parts, situation.units,        situation.units_per_slice};
   if (refit_.train_ranks == 0) key.push_back(std::int64_t{entry.source_base.value} - entry.target_base.value);
-  const PatternId pattern = cache_.get(key, [&] { return PatternBuilder(geometry, situation).build(); });
+  const PatternId pattern =
+      cache_.get(key, [&] { return BroadcastPatternBuilder(geometry, situation).build(); });
   plan_.instances.push_back({pattern, tensor, situation.source_base, situation.target_base, first_lane_,
                              first_group_ + packet_ * phases});
   const auto slices = static_cast<std::uint32_t>(slices_of(situation));

@@ -112,25 +112,28 @@ std::string hop_rails(const Refit& refit, Plan& plan) {
 }
 
 bool rails_joined(const Refit& refit) {
-  std::vector<GpuId> sources, targets;
+  std::vector<GpuId> gpus;
   std::set<std::tuple<std::uint32_t, Rank, Rank>> places;
   for (const RefitEntry& entry : refit.tensors) {
     if (!places.emplace(entry.geometry, entry.source_base, entry.target_base).second) continue;
     const Geometry& geometry = refit.geometries[entry.geometry];
     for (const Rank rank : geometry.source.mesh.ranks)
-      sources.push_back(refit.gpu({entry.source_base.value + rank.value}));
+      gpus.push_back(refit.gpu({entry.source_base.value + rank.value}));
     for (const Rank rank : geometry.target.mesh.ranks)
-      targets.push_back(refit.gpu({entry.target_base.value + rank.value}));
+      gpus.push_back(refit.gpu({entry.target_base.value + rank.value}));
   }
-  for (std::vector<GpuId>* gpus : {&sources, &targets}) {
-    std::sort(gpus->begin(), gpus->end());
-    gpus->erase(std::unique(gpus->begin(), gpus->end()), gpus->end());
-  }
+  std::sort(gpus.begin(), gpus.end());
+  gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
   const Fabric& fabric = refit.fabric;
-  return std::all_of(sources.begin(), sources.end(),
-                     [&](GpuId gpu) { return fabric.reachable(gpu, targets.front()); }) &&
-         std::all_of(targets.begin(), targets.end(),
-                     [&](GpuId gpu) { return fabric.reachable(sources.front(), gpu); });
+  const auto joined_with = [&](GpuId one) {
+    return std::all_of(gpus.begin(), gpus.end(),
+                       [&](GpuId gpu) { return fabric.reachable(one, gpu) && fabric.reachable(gpu, one); });
+  };
+  const auto elsewhere = std::find_if(gpus.begin(), gpus.end(), [&](GpuId gpu) {
+    return fabric.domain_of(gpu) != fabric.domain_of(gpus.front());
+  });
+  // NVLink may hide that a GPU of one's own domain is on rails of its own: another domain does not.
+  return elsewhere == gpus.end() || (joined_with(gpus.front()) && joined_with(*elsewhere));
 }
 
 }  // namespace isthmus

@@ -9,10 +9,10 @@
 #include "model/input_fault.hpp"
 #include "tests/support/scenario_texts.hpp"
 
-namespace isthmus {
+namespace isthmus::disturbance_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::vector<std::string> names_of(const Fabric& fabric, std::string_view subject) {
   std::vector<std::string> names;
@@ -25,7 +25,7 @@ std::vector<std::string> names_of(const Fabric& fabric, std::string_view subject
 TEST(Disturbance, of_a_nic_is_both_of_its_directions) {
   const Fabric fabric({"dgx-h100", 2, std::nullopt, std::nullopt});
   EXPECT_THAT(names_of(fabric, "nic:1.3"),
-              testing::UnorderedElementsAre("NIC out of GPU 3 on host 1", "NIC into GPU 3 on host 1"));
+              ::testing::UnorderedElementsAre("NIC out of GPU 3 on host 1", "NIC into GPU 3 on host 1"));
   EXPECT_EQ(names_of(fabric, "link:NIC into GPU 3 on host 1").size(), 1U);
 }
 
@@ -116,9 +116,9 @@ TEST(Disturbance, what_the_fabric_lacks_is_listed_at_its_key) {
   const Fabric fabric({"dgx-h100", 2, std::nullopt, std::nullopt});
   std::vector<std::string> keys;
   for (const InputFault& fault : disturbance_faults(scenario, fabric)) keys.push_back(fault.where.key);
-  EXPECT_THAT(keys, testing::ElementsAre("background.0.side", "background.1.gpus", "faults.0.what",
-                                         "faults.1.what", "faults.2.what", "faults.3.what"));
+  EXPECT_THAT(keys, ::testing::ElementsAre("background.0.side", "background.1.gpus", "faults.0.what",
+                                           "faults.1.what", "faults.2.what", "faults.3.what"));
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::disturbance_test

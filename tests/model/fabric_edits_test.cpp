@@ -10,7 +10,7 @@
 #include "tests/support/fabric_tools.hpp"
 #include "tests/support/scenario_texts.hpp"
 
-namespace isthmus {
+namespace isthmus::fabric_edits_test {
 namespace {
 
 using Action = FabricEdit::Action;
@@ -338,4 +338,4 @@ TEST(FabricEdits, a_rail_halved_upstream_takes_half_of_its_leafs_wires) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::fabric_edits_test

@@ -9,7 +9,7 @@
 #include "tests/support/fabric_generator.hpp"
 #include "tests/support/fabric_tools.hpp"
 
-namespace isthmus {
+namespace isthmus::fabric_test {
 namespace {
 
 using Kind = VertexKind;
@@ -307,4 +307,4 @@ RC_GTEST_PROP(Fabric, numbers_gpus_host_after_host, ()) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::fabric_test

@@ -5,7 +5,7 @@
 
 #include "model/error.hpp"
 
-namespace isthmus {
+namespace isthmus::json_file_test {
 namespace {
 
 std::string refusal(const std::string& text) {
@@ -69,4 +69,4 @@ TEST(JsonFile, reads_files_up_to_the_given_size) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::json_file_test

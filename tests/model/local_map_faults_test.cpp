@@ -6,7 +6,7 @@
 #include "model/refit_info_faults.hpp"
 #include "tests/support/refit_info_generator.hpp"
 
-namespace isthmus {
+namespace isthmus::local_map_faults_test {
 namespace {
 
 using test::OrderedJson;
@@ -101,4 +101,4 @@ TEST(LocalMap, of_each_training_rank_is_needed_once_there_is_one) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::local_map_faults_test

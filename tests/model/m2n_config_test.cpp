@@ -8,7 +8,7 @@
 #include "tests/support/project_files.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace isthmus {
+namespace isthmus::m2n_config_test {
 namespace {
 
 using ::testing::Contains;
@@ -100,4 +100,4 @@ TEST(M2nConfig, unknown_and_missing_keys_are_faults_of_the_file) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::m2n_config_test

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace isthmus {
+namespace isthmus::m2n_rules_test {
 namespace {
 
 using ::testing::UnorderedElementsAre;
@@ -115,4 +115,4 @@ TEST(M2nRules, say_why_communicators_are_not_split) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::m2n_rules_test

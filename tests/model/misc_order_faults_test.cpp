@@ -5,7 +5,7 @@
 #include "model/refit_info_faults.hpp"
 #include "tests/support/refit_info_generator.hpp"
 
-namespace isthmus {
+namespace isthmus::misc_order_faults_test {
 namespace {
 
 using test::OrderedJson;
@@ -83,4 +83,4 @@ TEST(MiscOrder, names_of_the_other_path_are_notes) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::misc_order_faults_test

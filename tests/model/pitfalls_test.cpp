@@ -14,7 +14,7 @@
 #include "tests/support/scenario_texts.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace isthmus {
+namespace isthmus::pitfalls_test {
 namespace {
 
 using ::testing::Contains;
@@ -299,4 +299,4 @@ target: {mesh: [1], first_rank: 1, placements: [replicated], slots: [0]}
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::pitfalls_test

@@ -16,7 +16,7 @@
 #include "tests/support/project_files.hpp"
 #include "tests/support/tensor_names.hpp"
 
-namespace isthmus {
+namespace isthmus::precision_test {
 namespace {
 
 using testing::Draw;
@@ -286,4 +286,4 @@ TEST(Precision, of_rows_without_whole_groups_is_refused) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::precision_test

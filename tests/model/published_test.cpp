@@ -5,7 +5,7 @@
 #include "model/scenario_reader.hpp"
 #include "tests/support/scenario_texts.hpp"
 
-namespace isthmus {
+namespace isthmus::published_test {
 namespace {
 
 /// The refit of all tests with its second row, on line 14, as given.
@@ -72,4 +72,4 @@ TEST(Published, unknown_keys_are_named) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::published_test

@@ -10,7 +10,7 @@
 #include "tests/support/project_files.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace isthmus {
+namespace isthmus::recipe_test {
 namespace {
 
 using ::testing::Contains;
@@ -282,4 +282,4 @@ TEST(RecipeSettings, refuse_a_chain_that_does_not_end_and_files_that_are_not_the
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::recipe_test

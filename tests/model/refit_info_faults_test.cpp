@@ -10,7 +10,7 @@
 #include "tests/support/refit_info_generator.hpp"
 #include "tests/support/refit_info_mutants.hpp"
 
-namespace isthmus {
+namespace isthmus::refit_info_faults_test {
 namespace {
 
 using test::OrderedJson;
@@ -172,4 +172,4 @@ RC_GTEST_PROP(RefitInfoProof, agrees_with_a_count_of_all_elements, ()) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::refit_info_faults_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/refit_info_generator.hpp"
 
-namespace isthmus {
+namespace isthmus::refit_info_reader_test {
 namespace {
 
 using test::OrderedJson;
@@ -192,4 +192,4 @@ RC_GTEST_PROP(RefitInfo, damaged_texts_are_input_errors_at_worst, ()) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::refit_info_reader_test

@@ -6,7 +6,7 @@
 #include "model/refit_info_faults.hpp"
 #include "tests/support/refit_info_generator.hpp"
 
-namespace isthmus {
+namespace isthmus::refit_info_tensor_faults_test {
 namespace {
 
 using test::OrderedJson;
@@ -106,4 +106,4 @@ TEST(RefitInfoTensors, are_refused_sizes_that_do_not_divide_once) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::refit_info_tensor_faults_test

@@ -6,7 +6,7 @@
 #include "tests/model/families/dense_case.hpp"
 #include "tests/model/families/family_testing.hpp"
 
-namespace isthmus {
+namespace isthmus::refit_tensors_test {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
@@ -241,4 +241,4 @@ TEST(RefitTensors, key_and_value_projections_tell_their_heads) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::refit_tensors_test

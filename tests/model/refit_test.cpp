@@ -5,7 +5,7 @@
 #include "tests/support/project_files.hpp"
 #include "tests/support/scenario_texts.hpp"
 
-namespace isthmus {
+namespace isthmus::refit_test {
 namespace {
 
 TEST(Resolve, gives_each_tensor_of_a_layer_the_ranks_of_its_stage) {
@@ -65,4 +65,4 @@ TEST(Resolve, selects_bulk_tensors_by_regular_expression) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::refit_test

@@ -8,7 +8,7 @@
 #include "tests/support/scenario_generator.hpp"
 #include "tests/support/scenario_texts.hpp"
 
-namespace isthmus {
+namespace isthmus::scenario_fabric_test {
 namespace {
 
 using Action = FabricEdit::Action;
@@ -157,4 +157,4 @@ RC_GTEST_PROP(ScenarioFabric, reading_what_is_written_gives_an_equal_fabric, ())
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::scenario_fabric_test

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace isthmus {
+namespace isthmus::scenario_step_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -117,4 +117,4 @@ TEST(ScenarioStep, stands_beside_a_model_only) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::scenario_step_test

@@ -10,7 +10,7 @@
 #include "tests/support/scenario_generator.hpp"
 #include "tests/support/scenario_texts.hpp"
 
-namespace isthmus {
+namespace isthmus::scenario_test {
 namespace {
 
 std::string fault_with(std::string_view part, std::string_view by) {
@@ -320,4 +320,4 @@ RC_GTEST_PROP(Scenario, reads_back_from_its_own_text, ()) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::scenario_test

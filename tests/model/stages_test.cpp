@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace isthmus {
+namespace isthmus::stages_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -151,4 +151,4 @@ TEST(Stages, name_what_does_not_fit) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::stages_test

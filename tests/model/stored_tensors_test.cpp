@@ -4,7 +4,7 @@
 
 #include "model/error.hpp"
 
-namespace isthmus {
+namespace isthmus::stored_tensors_test {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
@@ -155,4 +155,4 @@ TEST(StoredTensors, a_scalar_travels_as_a_tensor_of_one_element) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::stored_tensors_test

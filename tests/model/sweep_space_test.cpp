@@ -5,7 +5,7 @@
 
 #include "model/error.hpp"
 
-namespace isthmus {
+namespace isthmus::sweep_space_test {
 namespace {
 
 const std::string plain =
@@ -43,10 +43,10 @@ TEST(SweepSpace, overrides_replace_values) {
 }
 
 TEST(SweepSpace, names_line_key_and_what_is_allowed) {
-  using testing::HasSubstr;
+  using ::testing::HasSubstr;
   EXPECT_THAT(refusal_of(plain + "placements: [contiguous, scattered]\n"),
-              testing::AllOf(HasSubstr("space.yaml:6: placements"), HasSubstr("'scattered'"),
-                             HasSubstr("rail-aligned")));
+              ::testing::AllOf(HasSubstr("space.yaml:6: placements"), HasSubstr("'scattered'"),
+                               HasSubstr("rail-aligned")));
   EXPECT_THAT(refusal_of(plain + "budgets: 3\n"), HasSubstr("budget"));
   EXPECT_THAT(refusal_of(plain + "refit: {bulk: [ffn, ffn]}\n"), HasSubstr("each value once"));
   EXPECT_THAT(refusal_of(plain + "memory: {gpu: 80}\n"), HasSubstr("a size above zero with its unit"));
@@ -61,8 +61,8 @@ TEST(SweepSpace, refuses_more_than_can_be_enumerated) {
   std::string many = "[1";
   for (int i = 2; i <= 200; ++i) many += ", " + std::to_string(i);
   text.replace(text.find("[1, 2]"), 6, many + "], cp: " + many + "], ep: " + many + "]");
-  EXPECT_THAT(refusal_of(text), testing::HasSubstr("at most 5000000 layouts"));
+  EXPECT_THAT(refusal_of(text), ::testing::HasSubstr("at most 5000000 layouts"));
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::sweep_space_test

@@ -9,7 +9,7 @@
 #include "model/validation.hpp"
 #include "tests/support/project_files.hpp"
 
-namespace isthmus {
+namespace isthmus::traffic_test {
 namespace {
 
 const std::string head = "name: t\nfabric: {preset: dgx-h100, hosts: 2}\ntraffic:\n";
@@ -243,4 +243,4 @@ TEST(TrafficStreams, of_an_all_reduce_have_one_ring_per_nic) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::traffic_test

@@ -11,7 +11,7 @@
 #include "tests/support/project_files.hpp"
 #include "tests/support/scenario_texts.hpp"
 
-namespace isthmus {
+namespace isthmus::validation_test {
 namespace {
 
 using ::testing::Contains;
@@ -325,4 +325,4 @@ TEST(InputFault, of_an_error_keeps_place_and_both_parts) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::validation_test

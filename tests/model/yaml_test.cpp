@@ -8,7 +8,7 @@
 #include "tests/support/scenario_generator.hpp"
 #include "tests/support/scenario_texts.hpp"
 
-namespace isthmus {
+namespace isthmus::yaml_test {
 namespace {
 
 TEST(ScenarioFile, what_is_no_file_or_no_yaml_is_one_line) {
@@ -137,4 +137,4 @@ RC_GTEST_PROP(ScenarioOverride, any_key_and_value_is_read_or_refused_as_bad_inpu
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::yaml_test

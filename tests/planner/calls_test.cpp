@@ -6,7 +6,7 @@
 #include "planner/policy.hpp"
 #include "tests/support/check_fixture.hpp"
 
-namespace isthmus {
+namespace isthmus::calls_test {
 namespace {
 
 using test::tensor;
@@ -75,4 +75,4 @@ TEST(PatternCall, is_made_by_no_packet_no_bare_tensor_and_no_policy_without_a_pr
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::calls_test

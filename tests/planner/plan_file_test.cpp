@@ -17,7 +17,7 @@
 #include "tests/support/scenario_texts.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace isthmus {
+namespace isthmus::plan_file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -245,4 +245,4 @@ TEST(PlanFile, is_read_from_a_file_and_a_missing_one_is_named) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::plan_file_test

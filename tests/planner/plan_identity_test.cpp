@@ -8,7 +8,7 @@
 #include "planner/policy.hpp"
 #include "tests/support/check_fixture.hpp"
 
-namespace isthmus {
+namespace isthmus::plan_identity_test {
 namespace {
 
 using test::Side;
@@ -96,4 +96,4 @@ TEST(PlanIdentity, proves_a_wrong_plan_wrong_for_either_refit) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::plan_identity_test

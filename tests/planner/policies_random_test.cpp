@@ -15,7 +15,7 @@
 #include "tests/support/test_scale.hpp"
 #include "tests/support/twin.hpp"
 
-namespace isthmus {
+namespace isthmus::policies_random_test {
 namespace {
 
 constexpr std::uint64_t refits = 1000;  // of all shards
@@ -101,4 +101,4 @@ TEST_P(PolicyShards, plan_random_refits_right_or_refuse_them) {
 INSTANTIATE_TEST_SUITE_P(Policies, PolicyShards, ::testing::Range<std::uint64_t>(0, test::shards));
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::policies_random_test

@@ -12,7 +12,7 @@
 #include "tests/support/project_files.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace isthmus::report {
+namespace isthmus::report::scoreboard_test {
 namespace {
 
 using testing::HasSubstr;
@@ -244,4 +244,4 @@ TEST(ScoreboardDocuments, have_the_figures_that_are_predicted) {
 }
 
 }  // namespace
-}  // namespace isthmus::report
+}  // namespace isthmus::report::scoreboard_test

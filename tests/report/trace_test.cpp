@@ -16,7 +16,7 @@
 #include "tests/support/project_files.hpp"
 #include "tests/support/refit_generator.hpp"
 
-namespace isthmus::report {
+namespace isthmus::report::trace_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -250,4 +250,4 @@ TEST(Trace, names_what_runs_where) {
 }
 
 }  // namespace
-}  // namespace isthmus::report
+}  // namespace isthmus::report::trace_test

@@ -9,7 +9,7 @@ namespace {
 
 /// Rates in the middle of a random case; certified.
 Allocation solved_rates(std::uint64_t seed) {
-  test::FluidCase input = test::random_fluid_case(seed);
+  cases::FluidCase input = cases::random_fluid_case(seed);
   Fluid fluid;
   for (const std::int64_t capacity : input.capacities) fluid.add_resource(capacity);
   for (const auto& [usages, sharing] : input.classes) fluid.add_class(usages, sharing);

@@ -7,10 +7,10 @@
 #include "planner/queues.hpp"
 #include "tests/support/refit_generator.hpp"
 
-namespace isthmus::sim::test {
+namespace isthmus::sim::cases {
 namespace {
 
-constexpr long double picoseconds = 1e12L;
+constexpr long double ps_per_second = 1e12L;
 
 class NaiveFaults {
  public:
@@ -143,7 +143,7 @@ class NaiveFaults {
     long double next = INFINITY;
     bool alive = false;
     for (const NaiveFlow& flow : flows_) {
-      if (flow.active) next = std::min(next, now_ + flow.left / flow.rate * picoseconds);
+      if (flow.active) next = std::min(next, now_ + flow.left / flow.rate * ps_per_second);
       if (flow.again >= 0) next = std::min(next, flow.again);
       alive = alive || flow.active || (flow.again >= 0 && may_return(flow));
     }
@@ -180,8 +180,8 @@ class NaiveFaults {
     for (std::uint32_t i = 0; i < flows_.size(); ++i) {
       NaiveFlow& flow = flows_[i];
       if (!flow.active) continue;
-      const bool ends = before + flow.left / flow.rate * picoseconds <= next + 1e-3L;
-      flow.left -= flow.rate * passed / picoseconds;
+      const bool ends = before + flow.left / flow.rate * ps_per_second <= next + 1e-3L;
+      flow.left -= flow.rate * passed / ps_per_second;
       if (ends) complete(i, ready);
     }
     start(ready);
@@ -250,4 +250,4 @@ NaiveFaultRun naive_fault_run(const Refit& refit, const Operations& operations,
   return NaiveFaults(refit, operations, disturbances).run();
 }
 
-}  // namespace isthmus::sim::test
+}  // namespace isthmus::sim::cases

@@ -10,7 +10,7 @@
 #include "model/refit.hpp"
 #include "planner/operations.hpp"
 
-namespace isthmus::sim::test {
+namespace isthmus::sim::cases {
 
 /// Sources on the first two hosts, targets on the others.
 Refit fault_refit(std::uint64_t seed);
@@ -24,4 +24,4 @@ struct NaiveFaultRun {
 NaiveFaultRun naive_fault_run(const Refit& refit, const Operations& operations,
                               const Disturbances& disturbances);
 
-}  // namespace isthmus::sim::test
+}  // namespace isthmus::sim::cases

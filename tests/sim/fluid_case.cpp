@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace isthmus::sim::test {
+namespace isthmus::sim::cases {
 namespace {
 
 constexpr long double picoseconds = 1e12L;
@@ -290,4 +290,4 @@ std::vector<long double> naive_ends(const FluidCase& input) { return NaiveFill(i
 
 SolvedCase solve_case(const FluidCase& input) { return CheckedRun(input).run(); }
 
-}  // namespace isthmus::sim::test
+}  // namespace isthmus::sim::cases

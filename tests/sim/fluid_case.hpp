@@ -10,7 +10,7 @@
 
 #include "sim/fluid.hpp"
 
-namespace isthmus::sim::test {
+namespace isthmus::sim::cases {
 
 struct ClassCase {
   std::vector<Usage> usages;
@@ -47,4 +47,4 @@ struct SolvedCase {
 /// that each flow moved what it should and no resource more than it could.
 SolvedCase solve_case(const FluidCase& input);
 
-}  // namespace isthmus::sim::test
+}  // namespace isthmus::sim::cases

@@ -12,8 +12,8 @@
 namespace isthmus::sim {
 namespace {
 
-using test::FluidCase;
-using test::SolvedCase;
+using cases::FluidCase;
+using cases::SolvedCase;
 
 /// A case may lose this to ends that are rounded up: what a late flow of weight 2 and priority 4 holds
 /// meanwhile keeps one of weight 1/8 waiting for 64 times as long.
@@ -27,10 +27,10 @@ INSTANTIATE_TEST_SUITE_P(Fluid, FluidShards, testing::Range(std::uint64_t{0}, is
 TEST_P(FluidShards, end_every_flow_when_a_naive_water_fill_does) {
   const auto [begin, end] = isthmus::test::seeds_of_shard(GetParam(), 20'800);
   for (std::uint64_t seed = begin; seed < end; ++seed) {
-    const FluidCase input = test::random_fluid_case(seed);
-    const SolvedCase found = test::solve_case(input);
+    const FluidCase input = cases::random_fluid_case(seed);
+    const SolvedCase found = cases::solve_case(input);
     ASSERT_EQ(found.wrong, "") << "seed " << seed;
-    const std::vector<long double> expected = test::naive_ends(input);
+    const std::vector<long double> expected = cases::naive_ends(input);
     for (std::size_t f = 0; f < expected.size(); ++f) {
       ASSERT_LE(std::abs(static_cast<long double>(found.ends[f].value) - expected[f]),
                 allowed(input, expected[f]))
@@ -42,19 +42,19 @@ TEST_P(FluidShards, end_every_flow_when_a_naive_water_fill_does) {
 TEST_P(FluidShards, give_renumbered_resources_and_classes_the_same_times) {
   const auto [begin, end] = isthmus::test::seeds_of_shard(GetParam(), 1600);
   for (std::uint64_t seed = begin; seed < end; ++seed) {
-    const FluidCase input = test::random_fluid_case(seed);
+    const FluidCase input = cases::random_fluid_case(seed);
     FluidCase turned = input;
     std::reverse(turned.capacities.begin(), turned.capacities.end());
     std::reverse(turned.classes.begin(), turned.classes.end());
     const auto resources = static_cast<std::uint32_t>(input.capacities.size());
-    for (test::ClassCase& flow_class : turned.classes) {
+    for (cases::ClassCase& flow_class : turned.classes) {
       for (Usage& usage : flow_class.usages) usage.resource = resources - 1 - usage.resource;
     }
-    for (test::FlowCase& flow : turned.flows) {
+    for (cases::FlowCase& flow : turned.flows) {
       flow.flow_class = static_cast<std::uint32_t>(turned.classes.size() - 1) - flow.flow_class;
     }
-    for (test::CapacityCase& change : turned.changes) change.resource = resources - 1 - change.resource;
-    const SolvedCase once = test::solve_case(input), again = test::solve_case(turned);
+    for (cases::CapacityCase& change : turned.changes) change.resource = resources - 1 - change.resource;
+    const SolvedCase once = cases::solve_case(input), again = cases::solve_case(turned);
     for (std::size_t f = 0; f < once.ends.size(); ++f) {
       ASSERT_EQ(again.ends[f], once.ends[f]) << "seed " << seed << ", flow " << f;
     }
@@ -64,12 +64,12 @@ TEST_P(FluidShards, give_renumbered_resources_and_classes_the_same_times) {
 TEST_P(FluidShards, take_k_times_as_long_for_k_times_the_amounts) {
   const auto [begin, end] = isthmus::test::seeds_of_shard(GetParam(), 1600);
   for (std::uint64_t seed = begin; seed < end; ++seed) {
-    FluidCase input = test::random_fluid_case(seed);
+    FluidCase input = cases::random_fluid_case(seed);
     input.changes.clear();
-    for (test::FlowCase& flow : input.flows) flow.start = 0;
+    for (cases::FlowCase& flow : input.flows) flow.start = 0;
     FluidCase larger = input;
-    for (test::FlowCase& flow : larger.flows) flow.amount *= 7;
-    const SolvedCase once = test::solve_case(input), scaled = test::solve_case(larger);
+    for (cases::FlowCase& flow : larger.flows) flow.amount *= 7;
+    const SolvedCase once = cases::solve_case(input), scaled = cases::solve_case(larger);
     for (std::size_t f = 0; f < once.ends.size(); ++f) {
       const auto expected = 7 * static_cast<long double>(once.ends[f].value);
       ASSERT_LE(std::abs(static_cast<long double>(scaled.ends[f].value) - expected),

@@ -11,7 +11,7 @@ namespace isthmus::sim {
 namespace {
 
 Interference found_under(const Disturbances& disturbances) {
-  const Refit refit = test::fault_refit(1);
+  const Refit refit = cases::fault_refit(1);
   const Operations operations = expand(refit, std::get<Plan>(plan_p2p(refit)));
   Routes routes(refit, operations);
   return interference(refit, operations, disturbances, routes);
@@ -29,7 +29,7 @@ TEST(Interference, of_overlapping_faults_the_worst_holds_while_it_lasts) {
   const Interference found =
       found_under({{}, {{{10}, nic, 0.5, {}}, {{20}, nic, 0.25, Duration{30}}, {{25}, nic, 0.75, {}}}, {}});
   std::vector<std::int64_t> begins, shares;
-  const LinkId out = *test::fault_refit(1).fabric.nic_out({0});
+  const LinkId out = *cases::fault_refit(1).fabric.nic_out({0});
   for (const Interference::Period& period : found.periods) {
     begins.push_back(period.begins.value);
     shares.push_back(share_of(period, out));

@@ -13,7 +13,7 @@
 #include "sim/certificate.hpp"
 #include "sim/levels.hpp"
 
-namespace isthmus::sim::test {
+namespace isthmus::sim::cases {
 
 class LevelCase {
  public:
@@ -104,4 +104,4 @@ class LevelCase {
   std::mt19937_64 random_;
 };
 
-}  // namespace isthmus::sim::test
+}  // namespace isthmus::sim::cases

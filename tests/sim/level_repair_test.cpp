@@ -13,7 +13,7 @@
 namespace isthmus::sim {
 namespace {
 
-using test::LevelCase;
+using cases::LevelCase;
 
 constexpr Uint128 long_mark = Uint128(1) << 85U;
 

@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, LevelTimeShards, testing::Range(std::uint64_t{0
 TEST_P(LevelTimeShards, add_up_rates_and_end_exactly_the_classes_whose_marks_are_reached) {
   const auto [begin, end] = isthmus::test::seeds_of_shard(GetParam(), 1'600);
   for (std::uint64_t seed = begin; seed < end; ++seed) {
-    test::LevelCase input(seed);
+    cases::LevelCase input(seed);
     Levels levels = input.levels(seed % 2 == 0 ? 0 : 16);
     const auto classes = static_cast<std::uint32_t>(input.rates.classes.size());
     std::vector<Uint128> service(classes, 0), marks(classes, 0);

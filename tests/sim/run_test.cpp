@@ -37,7 +37,7 @@ class RunShards : public testing::TestWithParam<std::uint64_t> {
   void for_each_plan(std::uint64_t count, Check&& check) {
     const auto [begin, end] = isthmus::test::seeds_of_shard(GetParam(), count);
     for (std::uint64_t seed = begin; seed < end; ++seed) {
-      const Refit refit = test::fault_refit(seed);
+      const Refit refit = cases::fault_refit(seed);
       for (const Plan& plan : isthmus::test::plans_of(refit)) {
         SCOPED_TRACE(plan.policy + ", seed " + std::to_string(seed));
         check(seed, refit, plan, expand(refit, plan));
@@ -73,7 +73,7 @@ TEST_P(RunShards, with_every_nic_at_half_from_the_start_are_those_of_a_machine_w
   for_each_plan(48, [](std::uint64_t seed, const Refit& refit, const Plan&, const Operations& operations) {
     std::vector<MachineFault> faults;
     for (std::uint32_t nic = 0; nic < 32; ++nic) faults.push_back(nic_fault(nic / 8, nic % 8, 0.5));
-    Refit slower = test::fault_refit(seed);
+    Refit slower = cases::fault_refit(seed);
     slower.fabric = Fabric({"dgx-h100", 4, Bandwidth{25'000'000'000}, std::nullopt});
     const Prediction found = Simulator(refit, operations, under(faults, FailedSteps::stop)).run(wire_only());
     ASSERT_EQ(found.timeline.digest(), simulate(slower, operations, wire_only()).timeline.digest());
@@ -108,7 +108,7 @@ TEST_P(RunShards, that_stop_leave_exactly_what_depends_on_failed_steps_undone) {
       96, [&](std::uint64_t seed, const Refit& refit, const Plan& plan, const Operations& operations) {
         for (const Calibration& constants : {wire_only(), calibrated}) {
           const Prediction healthy = Simulator(refit, operations).run(constants);
-          const Disturbances faults = under(test::random_faults(seed, healthy.time), FailedSteps::stop);
+          const Disturbances faults = under(cases::random_faults(seed, healthy.time), FailedSteps::stop);
           const Prediction found = Simulator(refit, operations, faults).run(constants);
           std::vector<char> failed(operations.list.size(), 0);
           for (const FailedOperation& each : found.outcome.failed) {
@@ -136,7 +136,7 @@ TEST_P(RunShards, that_retry_or_reroute_bring_every_byte) {
   for_each_plan(64, [&](std::uint64_t seed, const Refit& refit, const Plan& plan,
                         const Operations& operations) {
     const Prediction healthy = Simulator(refit, operations).run(calibrated);
-    std::vector<MachineFault> faults = test::random_faults(seed, healthy.time);
+    std::vector<MachineFault> faults = cases::random_faults(seed, healthy.time);
     for (MachineFault& fault : faults) {
       if (!fault.until) fault.until = fault.at + healthy.time;
     }
@@ -162,15 +162,15 @@ TEST_P(RunShards, end_each_message_when_a_naive_event_loop_does) {
   const auto [begin, end] = isthmus::test::seeds_of_shard(GetParam(), 480);
   std::uint64_t hit = 0;
   for (std::uint64_t seed = begin; seed < end; ++seed) {
-    const Refit refit = test::fault_refit(seed);
+    const Refit refit = cases::fault_refit(seed);
     const Operations operations = expand(refit, std::get<Plan>(plan_p2p(refit)));
     const Duration healthy = simulate(refit, operations, wire_only()).time;
     const FailedSteps rule = seed % 2 == 0 ? FailedSteps::stop : FailedSteps::retry;
     const Disturbances faults =
-        under(test::random_faults(seed, healthy), rule, {std::max<std::int64_t>(1, healthy.value / 5)});
+        under(cases::random_faults(seed, healthy), rule, {std::max<std::int64_t>(1, healthy.value / 5)});
     const Prediction found = Simulator(refit, operations, faults).run(wire_only());
     if (found.outcome.failures > 0) ++hit;
-    const test::NaiveFaultRun expected = test::naive_fault_run(refit, operations, faults);
+    const cases::NaiveFaultRun expected = cases::naive_fault_run(refit, operations, faults);
     std::vector<char> complete(operations.list.size(), 1);
     for (const FailedOperation& each : found.outcome.failed) complete[each.operation] = 0;
     for (const std::uint32_t each : found.outcome.never_started) complete[each] = 0;

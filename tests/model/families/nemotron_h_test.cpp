@@ -2,7 +2,7 @@
 
 #include "tests/model/families/dense_case.hpp"
 
-namespace isthmus::testing {
+namespace isthmus::testing::nemotron_h_test {
 namespace {
 
 using enum TensorParallel;
@@ -173,4 +173,4 @@ TEST(NemotronH, asks_only_for_the_keys_of_its_kinds_of_blocks) {
 }
 
 }  // namespace
-}  // namespace isthmus::testing
+}  // namespace isthmus::testing::nemotron_h_test

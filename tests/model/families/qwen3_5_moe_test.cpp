@@ -2,7 +2,7 @@
 
 #include "tests/model/families/dense_case.hpp"
 
-namespace isthmus::testing {
+namespace isthmus::testing::qwen3_5_moe_test {
 namespace {
 
 using enum TensorParallel;
@@ -164,4 +164,4 @@ TEST(Qwen35Moe, text_inventory_is_that_of_a_plain_loop) { expect_family("qwen3_5
 TEST(Qwen35Moe, multimodal_inventory_is_that_of_a_plain_loop) { expect_family("qwen3_5_moe", wrapper_case); }
 
 }  // namespace
-}  // namespace isthmus::testing
+}  // namespace isthmus::testing::qwen3_5_moe_test

@@ -11,7 +11,7 @@
 #include "tests/support/fabric_generator.hpp"
 #include "tests/support/fabric_tools.hpp"
 
-namespace isthmus {
+namespace isthmus::build_topology_test {
 namespace {
 
 using Kind = VertexKind;
@@ -301,4 +301,4 @@ RC_GTEST_PROP(BuildTopology, joined_parts_keep_their_hosts_gpus_and_domains, ())
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::build_topology_test

@@ -11,7 +11,7 @@
 #include "tests/support/fabric_generator.hpp"
 #include "tests/support/fabric_tools.hpp"
 
-namespace isthmus {
+namespace isthmus::edits_test {
 namespace {
 
 using Action = FabricEdit::Action;
@@ -325,4 +325,4 @@ TEST(Edits, are_made_in_their_order) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::edits_test

@@ -11,7 +11,7 @@
 #include "tests/support/topology_generator.hpp"
 #include "tests/support/topology_relabelling.hpp"
 
-namespace isthmus {
+namespace isthmus::findings_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -203,4 +203,4 @@ RC_GTEST_PROP(Findings, are_printable_lines_with_codes, ()) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::findings_test

@@ -11,7 +11,7 @@
 #include "model/topology/topology_faults.hpp"
 #include "tests/support/imported_topology.hpp"
 
-namespace isthmus {
+namespace isthmus::ibnetdiscover_test {
 namespace {
 
 using ::testing::Contains;
@@ -354,4 +354,4 @@ RC_GTEST_PROP(Ibnetdiscover, fabrics_come_back_as_they_were_printed, ()) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::ibnetdiscover_test

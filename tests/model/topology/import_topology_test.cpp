@@ -6,7 +6,7 @@
 #include "tests/support/published_data.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace isthmus {
+namespace isthmus::import_topology_test {
 namespace {
 
 using ::testing::AllOf;
@@ -52,4 +52,4 @@ TEST(ImportTopology, refuses_another_projects_model_format) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::import_topology_test

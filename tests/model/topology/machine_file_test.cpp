@@ -10,7 +10,7 @@
 #include "tests/support/fabric_tools.hpp"
 #include "tests/support/project_files.hpp"
 
-namespace isthmus {
+namespace isthmus::machine_file_test {
 namespace {
 
 const std::filesystem::path topologies = project_folder() / "scenarios/topologies";
@@ -123,4 +123,4 @@ TEST(MachineFile, a_cut_leaves_the_hosts_that_it_does_not_name_together) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::machine_file_test

@@ -10,7 +10,7 @@
 #include "model/error.hpp"
 #include "tests/support/published_data.hpp"
 
-namespace isthmus {
+namespace isthmus::nccl_graph_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -126,4 +126,4 @@ TEST(NcclGraph, published_files_hold_what_their_origin_says) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::nccl_graph_test

@@ -8,7 +8,7 @@
 #include "model/topology/topology_faults.hpp"
 #include "tests/support/imported_topology.hpp"
 
-namespace isthmus {
+namespace isthmus::nccl_log_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -212,4 +212,4 @@ RC_GTEST_PROP(NcclLog, trees_come_back_as_they_were_printed, ()) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::nccl_log_test

@@ -7,7 +7,7 @@
 
 #include "model/topology/importers.hpp"
 
-namespace isthmus {
+namespace isthmus::nccl_xml_document_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -134,4 +134,4 @@ TEST(NcclXmlDocument, the_size_is_bounded) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::nccl_xml_document_test

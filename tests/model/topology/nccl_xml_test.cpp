@@ -10,7 +10,7 @@
 #include "model/error.hpp"
 #include "tests/support/nccl_xml_texts.hpp"
 
-namespace isthmus {
+namespace isthmus::nccl_xml_test {
 namespace {
 
 using ::testing::Contains;
@@ -417,4 +417,4 @@ TEST(NcclXml, the_largest_files_are_read_within_seconds) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::nccl_xml_test

@@ -12,7 +12,7 @@
 #include "model/topology/importers.hpp"
 #include "tests/support/nccl_xml_texts.hpp"
 
-namespace isthmus {
+namespace isthmus::nccl_xml_writer_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -31,8 +31,8 @@ std::string message(const Topology& topology) {
   }
 }
 
-void join(Block& block, std::uint32_t a, std::uint32_t b, WireKind kind, std::uint32_t wires,
-          Bandwidth rate) {
+void add_wires(Block& block, std::uint32_t a, std::uint32_t b, WireKind kind, std::uint32_t wires,
+               Bandwidth rate) {
   block.wires.push_back({a, b, kind, wires, rate});
   block.wires.push_back({b, a, kind, wires, rate});
 }
@@ -51,7 +51,7 @@ class RandomHost {
     for (std::uint32_t i = 0; i < cpus; ++i) above_.push_back(add(block_, VertexKind::cpu));
     const double socket = *rc::gen::element(6.0, 10.0, 16.0, 22.0, 40.0);
     for (std::uint32_t i = 0; i < cpus; ++i)
-      for (std::uint32_t j = i + 1; j < cpus; ++j) join(block_, i, j, WireKind::socket, 1, gb(socket));
+      for (std::uint32_t j = i + 1; j < cpus; ++j) add_wires(block_, i, j, WireKind::socket, 1, gb(socket));
     for (std::uint32_t i = *rc::gen::inRange(0U, 6U); i > 0; --i)
       above_.push_back(hang(VertexKind::pcie_switch));
     for (std::uint32_t i = *rc::gen::inRange(0U, 6U); i > 0; --i) add_nic();
@@ -70,8 +70,8 @@ class RandomHost {
   std::uint32_t hang(VertexKind kind) {
     const std::uint32_t parent = *rc::gen::elementOf(above_);
     const std::uint32_t vertex = add(block_, kind);
-    join(block_, vertex, parent, WireKind::pcie, 1,
-         gb(*rc::gen::element(0.25, 8.0, 15.75, 31.5, 63.0, 121.0)));
+    add_wires(block_, vertex, parent, WireKind::pcie, 1,
+              gb(*rc::gen::element(0.25, 8.0, 15.75, 31.5, 63.0, 121.0)));
     return vertex;
   }
 
@@ -97,7 +97,7 @@ class RandomHost {
 
   void link(std::uint32_t a, std::uint32_t b, double each) {
     const std::uint32_t wires = *rc::gen::inRange(1U, 19U);
-    join(block_, a, b, WireKind::nvlink, wires, gb(each * wires));
+    add_wires(block_, a, b, WireKind::nvlink, wires, gb(each * wires));
   }
 
   Block block_{"random host"};
@@ -338,4 +338,4 @@ TEST(NcclXmlWriter, more_elements_than_nccl_reads_are_refused) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::nccl_xml_writer_test

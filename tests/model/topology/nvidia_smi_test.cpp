@@ -8,7 +8,7 @@
 #include "model/topology/topology_faults.hpp"
 #include "tests/support/imported_topology.hpp"
 
-namespace isthmus {
+namespace isthmus::nvidia_smi_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -273,4 +273,4 @@ RC_GTEST_PROP(NvidiaSmi, machines_come_back_as_they_were_printed, ()) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::nvidia_smi_test

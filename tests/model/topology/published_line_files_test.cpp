@@ -12,7 +12,7 @@
 #include "tests/support/imported_topology.hpp"
 #include "tests/support/published_data.hpp"
 
-namespace isthmus {
+namespace isthmus::published_line_files_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -177,4 +177,4 @@ TEST(PublishedLineFiles, of_another_projects_model_format_are_no_known_topology)
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::published_line_files_test

@@ -13,7 +13,7 @@
 #include "model/topology/nccl_xml_writer.hpp"
 #include "tests/support/published_data.hpp"
 
-namespace isthmus {
+namespace isthmus::published_topologies_test {
 namespace {
 
 struct Expected {
@@ -127,4 +127,4 @@ TEST(PublishedTopology, the_rates_of_the_virtual_h200_host_are_nominal) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::published_topologies_test

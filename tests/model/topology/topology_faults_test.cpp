@@ -7,7 +7,7 @@
 
 #include "tests/support/topology_generator.hpp"
 
-namespace isthmus {
+namespace isthmus::topology_faults_test {
 namespace {
 
 RC_GTEST_PROP(TopologyFaults, are_none_in_generated_topologies, ()) {
@@ -153,4 +153,4 @@ TEST(TopologyFaults, are_listed_up_to_a_limit_whatever_the_value_holds) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::topology_faults_test

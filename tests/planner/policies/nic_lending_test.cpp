@@ -17,7 +17,7 @@
 #include "tests/support/test_scale.hpp"
 #include "tests/support/twin.hpp"
 
-namespace isthmus {
+namespace isthmus::nic_lending_test {
 namespace {
 
 constexpr std::uint64_t refits = 160;  // of all shards
@@ -116,4 +116,4 @@ TEST(NicLending, changes_nothing_where_the_nics_are_even_or_little_is_to_gain) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::nic_lending_test

@@ -16,7 +16,7 @@
 #include "tests/support/test_scale.hpp"
 #include "tests/support/twin.hpp"
 
-namespace isthmus {
+namespace isthmus::rail_hops_test {
 namespace {
 
 constexpr std::uint64_t refits = 160;  // of all shards
@@ -47,6 +47,19 @@ bool all_reachable(const Refit& refit, const Plan& plan) {
     }
   }
   return true;
+}
+
+/// By GPU: whether it holds or wants a part of a tensor.
+std::vector<char> gpus_of_tensors(const Refit& refit) {
+  std::vector<char> part(refit.fabric.gpu_count());
+  for (const RefitEntry& entry : refit.tensors) {
+    const Geometry& geometry = refit.geometries[entry.geometry];
+    for (const Rank rank : geometry.source.mesh.ranks)
+      part[refit.gpu({entry.source_base.value + rank.value}).index()] = 1;
+    for (const Rank rank : geometry.target.mesh.ranks)
+      part[refit.gpu({entry.target_base.value + rank.value}).index()] = 1;
+  }
+  return part;
 }
 
 class RailHopsShards : public ::testing::TestWithParam<std::uint64_t> {};
@@ -87,6 +100,23 @@ TEST(RailHops, go_out_on_the_receivers_rail_near_the_bound) {
   EXPECT_LE(seconds(busiest_link(refit, plan)), 1.01 * seconds(lower_bound(refit).time));
 }
 
+TEST(RailHops, are_not_taken_for_ways_through_a_domain_that_source_and_target_share) {
+  int apart = 0;
+  for (std::uint64_t seed = 0; seed < refits; ++seed) {
+    SCOPED_TRACE(seed);
+    const Refit refit = refit_on_rails(seed);
+    const std::vector<char> part = gpus_of_tensors(refit);
+    bool joined = true;
+    for (std::uint32_t a = 0; a < part.size(); ++a) {
+      for (std::uint32_t b = 0; b < part.size(); ++b)
+        joined = joined && (part[a] == 0 || part[b] == 0 || refit.fabric.reachable({a}, {b}));
+    }
+    EXPECT_EQ(rails_joined(refit), joined);
+    apart += joined ? 0 : 1;
+  }
+  EXPECT_GE(apart, static_cast<int>(refits) / 4);
+}
+
 TEST(RailHops, have_reasons_where_no_neighbour_may_help) {
   Refit refit = test::sparse_refit({{1'000, {0}, {9}}}, Relay::members);
   refit.fabric = rails_of_h100(4);
@@ -111,4 +141,4 @@ TEST(RailHops, are_for_no_policy_that_sends_directly) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::rail_hops_test
