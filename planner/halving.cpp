@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/large_arrays.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -15,10 +17,14 @@ enum class Half : std::uint8_t { open, early, late };
 class Halving {
  public:
   Halving(const std::vector<HalvingSlot>& slots, std::size_t ports, std::uint32_t levels)
-      : mates_(slots.size()),
+      : items_(large_vector<Item>(slots.size())),
+        by_target_(large_vector<std::uint32_t>(slots.size())),
+        mates_(large_vector<Mates>(slots.size())),
         halves_(slots.size()),
-        moved_(slots.size()),
-        rounds_(slots.size()),
+        moved_(large_vector<std::uint32_t>(slots.size())),
+        spare_items_(large_vector<Item>(slots.size())),
+        spare_(large_vector<std::uint32_t>(slots.size())),
+        rounds_(large_vector<std::uint32_t>(slots.size())),
         done_(ports),
         rate_(ports),
         half_(ports) {
@@ -27,8 +33,6 @@ class Halving {
       rate_[slot.target] += slot.bytes / static_cast<double>(std::uint64_t{1} << levels);
     }
     place(slots, ports);
-    spare_items_.resize(slots.size());
-    spare_.resize(slots.size());
     halve(0, static_cast<std::uint32_t>(slots.size()), 0, levels);
   }
 
@@ -72,10 +76,7 @@ class Halving {
 
   /// Neighbours in the order of a side that share a port become mates: one of them goes early, one late.
   void find_mates(std::uint32_t begin, std::uint32_t end) {
-    for (std::uint32_t i = begin; i < end; ++i) {
-      halves_[i] = Half::open;
-      mates_[i] = {no_mate, no_mate};
-    }
+    std::fill(halves_.begin() + begin, halves_.begin() + end, Half::open);
     for (std::uint32_t i = begin; i < end;) i = marry<0>(i, end, [](std::uint32_t at) { return at; });
     for (std::uint32_t i = begin; i < end;)
       i = marry<1>(i, end, [this](std::uint32_t at) { return by_target_[at]; });
@@ -89,6 +90,7 @@ class Halving {
     const std::uint32_t p = port(a, side);
     double half = half_[p];
     while (true) {
+      mates_[a][side] = no_mate;
       if (++at == end) break;
       const std::uint32_t b = item_at(at);
       if (port(b, side) != p) break;
@@ -219,8 +221,8 @@ std::vector<SlotRank> ranked(const std::vector<HalvingSlot>& slots) {
     kinds = std::max(kinds, slot.kind);
   }
   std::uint64_t most = 0;
-  std::vector<SlotRank> ranks, spare(slots.size());
-  ranks.reserve(slots.size());
+  std::vector<SlotRank> ranks, spare = large_vector<SlotRank>(slots.size());
+  reserve_large(ranks, slots.size());
   for (std::uint32_t s = 0; s < slots.size(); ++s) {
     ranks.push_back({static_cast<std::uint64_t>(largest - slots[s].bytes), slots[s].kind, s});
     most = std::max(most, ranks.back().smaller);
@@ -245,14 +247,12 @@ void Halving::place(const std::vector<HalvingSlot>& slots, std::size_t ports) {
     std::partial_sum(next.begin(), next.end(), next.begin());
   };
   begins([](const HalvingSlot& slot) { return slot.source; });
-  items_.resize(slots.size());
   for (const SlotRank& rank : order) {
     const HalvingSlot& slot = slots[rank.slot];
     moved_[rank.slot] = next[slot.source]++;
     items_[moved_[rank.slot]] = {slot.source, slot.target, rank.slot, slot.bytes};
   }
   begins([](const HalvingSlot& slot) { return slot.target; });
-  by_target_.resize(slots.size());
   for (const SlotRank& rank : order) by_target_[next[slots[rank.slot].target]++] = moved_[rank.slot];
 }
 
