@@ -113,6 +113,7 @@ class Planner {
       const RefitEntry& entry = refit_.tensors[t];
       add(TensorId{t}, entry, reaches[to_size(entry.stage)], uses[entry.geometry]++);
     }
+    known_cells_.clear();
     lent_ = rails_joined(refit_) && lend_nics(refit_, bound_, plan_);
     if (!rails_joined(refit_)) left_ = hop_rails(refit_, plan_);
   }
@@ -142,10 +143,18 @@ class Planner {
         std::make_tuple(entry.geometry, holders, entry.target_base.value), traits_.size());
     if (!is_new) return known->second;
     Traits& traits = traits_.emplace_back();
-    traits.domains = entry_domains(refit_, geometry, entry.source_base, entry.target_base);
-    if (rotation_helps(refit_, geometry, entry.source_base, entry.target_base))
-      traits.rotations = most_rotations;
+    const EntryTraits entries =
+        entry_traits(refit_, geometry, cells(entry.geometry), entry.source_base, entry.target_base);
+    traits.domains = entries.domains;
+    if (entries.rotation_helps) traits.rotations = most_rotations;
     traits.holders = holders;
+    return known->second;
+  }
+
+  /// Found once for each geometry.
+  const Cells& cells(std::uint32_t geometry) {
+    const auto [known, is_new] = known_cells_.try_emplace(geometry);
+    if (is_new) known->second = cells_of(refit_.geometries[geometry]);
     return known->second;
   }
 
@@ -185,8 +194,9 @@ class Planner {
     const bool bare = refit_.train_ranks == 0;  // bases are free, and sides may share ranks
     key.push_back(bare ? std::int64_t{entry.source_base.value} : traits.holders);
     key.push_back(bare ? std::int64_t{entry.target_base.value} : -1);
-    const PatternId pattern = cache_.get(
-        key, [&] { return balanced_pattern(refit_, refit_.geometries[entry.geometry], situation); });
+    const PatternId pattern = cache_.get(key, [&] {
+      return balanced_pattern(refit_, refit_.geometries[entry.geometry], cells(entry.geometry), situation);
+    });
     const std::size_t steps = std::max<std::size_t>(1, plan_.patterns[pattern.index()].steps.size());
     traits.rotations = std::min(
         traits.rotations, static_cast<std::uint32_t>(std::max<std::size_t>(1, most_rotated_steps / steps)));
@@ -281,7 +291,8 @@ class Planner {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::size_t>
       traits_of_;  // by tensor's place
   std::map<std::tuple<std::uint32_t, std::int64_t, std::uint32_t>, std::size_t>
-      traits_at_;  // by what matters
+      traits_at_;                               // by what matters
+  std::map<std::uint32_t, Cells> known_cells_;  // by geometry
   bool lent_ = false;
   std::string left_;    // what no hop between rails helps
   bool trees_ = false;  // in place of chains of more than two domains

@@ -41,8 +41,9 @@ RC_GTEST_PROP(BalancedPattern, crosses_rails_only_where_equal_load_leaves_no_cho
   const Refit refit = between_rails(some_gpus(0), some_gpus(8));
   const auto rotation = *rc::gen::inRange(0U, 8U);
   const RefitEntry& entry = refit.tensors[0];
-  const Pattern pattern = balanced_pattern(
-      refit, refit.geometries[0], {entry.source_base, entry.target_base, 1, rotation, Bytes{8'000'000}});
+  const Pattern pattern =
+      balanced_pattern(refit, refit.geometries[0], cells_of(refit.geometries[0]),
+                       {entry.source_base, entry.target_base, 1, rotation, Bytes{8'000'000}});
   std::map<std::uint32_t, int> sent, received;  // parts, by rail
   int same = 0, fewest = 1 << 20, most = 0;
   for (const Step& step : pattern.steps) {
