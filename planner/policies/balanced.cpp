@@ -90,7 +90,11 @@ std::vector<std::uint32_t> heads_per_stage(const Refit& refit, Duration bound) {
 class Planner {
  public:
   Planner(const Refit& refit, Duration bound, std::uint32_t least_rounds)
-      : refit_(refit), bound_(bound), least_rounds_(least_rounds), cache_(plan_) {
+      : refit_(refit),
+        bound_(bound),
+        least_rounds_(least_rounds),
+        spines_bind_(spines_bind(refit.fabric)),
+        cache_(plan_) {
     plan_.policy = "balanced";
     plan_.lanes = balanced_lanes();
   }
@@ -133,7 +137,8 @@ class Planner {
     return traits_[known->second];
   }
 
-  /// Where no holder shares a domain with a receiver, only the holders' rails matter.
+  /// Where no holder shares a domain with a receiver, only the holders' rails matter, if any: patterns choose
+  /// holders by rail only where spines bind.
   std::size_t find_traits(const RefitEntry& entry) {
     const bool meet = domains_meet(entry);
     const Geometry& geometry = refit_.geometries[entry.geometry];
@@ -158,8 +163,9 @@ class Planner {
     return known->second;
   }
 
-  /// Numbers the rails of the holders, equal for equal ones.
+  /// Numbers the rails of the holders, equal for equal ones and where they do not matter.
   std::int64_t rails_of(const Geometry& geometry, Rank base) {
+    if (!spines_bind_) return 0;
     std::vector<std::uint32_t> rails;
     for (const Rank rank : geometry.source.mesh.ranks)
       rails.push_back(rail_of(refit_.fabric, refit_.gpu({base.value + rank.value})));
@@ -282,6 +288,7 @@ class Planner {
   const Refit& refit_;
   Duration bound_;
   std::uint32_t least_rounds_;  // of the network
+  bool spines_bind_;
   BalancedRounds rounds_;
   Bytes network_unit_;  // tensors are cut into parts of at most half of it
   Plan plan_;
