@@ -197,15 +197,19 @@ class CutFamily {
 
   void domains_less_holders() {
     std::set<std::vector<std::uint32_t>> known;
-    for (const ByteClass& each : classes_.list) {
+    std::vector<std::size_t> held_in(refit_.fabric.domain_count());  // by domain: the last class held there
+    for (std::size_t number = 1; number <= classes_.list.size(); ++number) {
+      const ByteClass& each = classes_.list[number - 1];
       const auto held = classes_.sets[each.holders];
+      for (const std::uint32_t gpu : held) held_in[passages_.domain(gpu)] = number;
       for (const std::uint32_t receiver : classes_.sets[each.receivers]) {
         const std::size_t d = passages_.domain(receiver);
+        if (held_in[d] != number) continue;
         std::vector<std::uint32_t> key{static_cast<std::uint32_t>(d)};
         for (const std::uint32_t gpu : held) {
           if (passages_.domain(gpu) == d) key.push_back(gpu);
         }
-        if (key.size() == 1 || !known.insert(key).second) continue;
+        if (!known.insert(key).second) continue;
         for (std::size_t g = 0; g < mask_.size(); ++g) mask_[g] = passages_.domain(g) == d;
         mark(held, 0);
         marked(needed_by(mask_), nullptr, [&] {

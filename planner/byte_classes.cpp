@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "planner/large_arrays.hpp"
 #include "planner/shards.hpp"
 
 namespace isthmus {
@@ -28,15 +29,23 @@ class Collector {
   ByteClasses run() {
     std::optional<std::uint32_t> known;
     Cells cells;
-    for (const auto& [key, count] : bundles_of(refit_)) {
+    const std::map<BundleKey, std::int64_t> bundles = bundles_of(refit_);
+    for (const auto& [key, count] : bundles) {
       const auto& [geometry, source_base, target_base, stage] = key;
       if (known != geometry) cells = cells_of(refit_.geometries[geometry]);  // keys ascend by geometry
       known = geometry;
       const std::vector<std::uint32_t> holders = sets_of(cells.sources, source_base);
       const std::vector<std::uint32_t> receivers = sets_of(cells.targets, target_base);
       const Layout& layout = refit_.geometries[geometry].source;
-      for (const Cell& cell : cells.list) {
-        add(holders[cell.source], receivers[cell.target], stage, layout.bytes(cell.region) * count);
+      const bool alone = bundles.size() == 1 && all_differ(holders) && all_differ(receivers);
+      if (alone) reserve_large(result_.list, cells.list.size());
+      for (const Cell cell : cells.list) {
+        const Bytes bytes = layout.bytes(cells.region(cell)) * count;
+        if (alone) {
+          result_.list.push_back({holders[cell.source], receivers[cell.target], stage, bytes});
+        } else {
+          add(holders[cell.source], receivers[cell.target], stage, bytes);
+        }
       }
     }
     return finish();
@@ -55,6 +64,12 @@ class Collector {
     return sets;
   }
 
+  /// Then no two cells have the same two sets.
+  static bool all_differ(std::vector<std::uint32_t> sets) {
+    std::sort(sets.begin(), sets.end());
+    return std::adjacent_find(sets.begin(), sets.end()) == sets.end();
+  }
+
   void add(std::uint32_t holders, std::uint32_t receivers, std::int32_t stage, Bytes bytes) {
     const std::uint64_t key = std::uint64_t{holders} << 40U | std::uint64_t{receivers} << 16U |
                               (static_cast<std::uint64_t>(stage) & 0xFFFFU);
@@ -65,17 +80,18 @@ class Collector {
 
   /// Takes the holders out of the receivers, and drops what nobody needs.
   ByteClasses finish() {
-    std::vector<ByteClass> moving;
+    std::size_t moving = 0;
+    std::vector<std::uint32_t> needy;
     for (ByteClass each : result_.list) {
       const auto holders = result_.sets[each.holders], receivers = result_.sets[each.receivers];
-      std::vector<std::uint32_t> needy;
+      needy.clear();
       std::set_difference(receivers.begin(), receivers.end(), holders.begin(), holders.end(),
                           std::back_inserter(needy));
       if (needy.empty() || each.bytes.value == 0) continue;
-      if (needy.size() < receivers.size()) each.receivers = result_.sets.intern(std::move(needy));
-      moving.push_back(each);
+      if (needy.size() < receivers.size()) each.receivers = result_.sets.intern(needy);
+      result_.list[moving++] = each;
     }
-    result_.list = std::move(moving);
+    result_.list.resize(moving);
     return std::move(result_);
   }
 

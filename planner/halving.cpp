@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/large_arrays.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -15,10 +17,14 @@ enum class Half : std::uint8_t { open, early, late };
 class Halving {
  public:
   Halving(const std::vector<HalvingSlot>& slots, std::size_t ports, std::uint32_t levels)
-      : mates_(slots.size()),
+      : items_(large_vector<Item>(slots.size())),
+        by_target_(large_vector<std::uint32_t>(slots.size())),
+        mates_(large_vector<Mates>(slots.size())),
         halves_(slots.size()),
-        moved_(slots.size()),
-        rounds_(slots.size()),
+        moved_(large_vector<std::uint32_t>(slots.size())),
+        spare_items_(large_vector<Item>(slots.size())),
+        spare_(large_vector<std::uint32_t>(slots.size())),
+        rounds_(large_vector<std::uint32_t>(slots.size())),
         done_(ports),
         rate_(ports),
         half_(ports) {
@@ -27,8 +33,6 @@ class Halving {
       rate_[slot.target] += slot.bytes / static_cast<double>(std::uint64_t{1} << levels);
     }
     place(slots, ports);
-    spare_items_.resize(slots.size());
-    spare_.resize(slots.size());
     halve(0, static_cast<std::uint32_t>(slots.size()), 0, levels);
   }
 
@@ -72,26 +76,28 @@ class Halving {
 
   /// Neighbours in the order of a side that share a port become mates: one of them goes early, one late.
   void find_mates(std::uint32_t begin, std::uint32_t end) {
-    for (std::uint32_t i = begin; i < end; ++i) {
-      halves_[i] = Half::open;
-      mates_[i] = {no_mate, no_mate};
-    }
+    std::fill(halves_.begin() + begin, halves_.begin() + end, Half::open);
+    single_.clear();
     for (std::uint32_t i = begin; i < end;) i = marry<0>(i, end, [](std::uint32_t at) { return at; });
+    singles_of_senders_ = single_.size();
     for (std::uint32_t i = begin; i < end;)
       i = marry<1>(i, end, [this](std::uint32_t at) { return by_target_[at]; });
   }
 
   /// The items of the port that stands at `at` in the order of a side, two by two; returns where the next
-  /// port's begin. Sums stay in a register: a port's items follow each other.
+  /// port's begin. Sums stay in a register: a port's items follow each other, and no other run is its own.
   template <std::size_t side, class ItemAt>
   std::uint32_t marry(std::uint32_t at, std::uint32_t end, ItemAt item_at) {
     std::uint32_t a = item_at(at);
     const std::uint32_t p = port(a, side);
-    double half = half_[p];
+    double half = 0;
     while (true) {
-      if (++at == end) break;
-      const std::uint32_t b = item_at(at);
-      if (port(b, side) != p) break;
+      const std::uint32_t b = ++at < end ? item_at(at) : no_mate;
+      if (b == no_mate || port(b, side) != p) {
+        mates_[a][side] = no_mate;
+        single_.push_back(a);
+        break;
+      }
       mates_[a][side] = b;
       mates_[b][side] = a;
       half += items_[a].bytes / 2;
@@ -107,16 +113,10 @@ class Halving {
   /// Mates form paths and, as sides alternate along them, cycles of even length. Along each, items are early
   /// and late in turn; a path is laid so that its ends bring their ports nearest to an even pace.
   void divide(std::uint32_t begin, std::uint32_t end, std::uint32_t middle) {
+    for (std::size_t s = 0; s < single_.size(); ++s)
+      if (halves_[single_[s]] == Half::open) lay_path(single_[s], s < singles_of_senders_ ? 0 : 1, middle);
     for (std::uint32_t i = begin; i < end; ++i)
-      if (mates_[i][0] == no_mate && halves_[i] == Half::open) lay_path(i, 0, middle);
-    for (std::uint32_t i = begin; i < end; ++i) {
-      const std::uint32_t item = by_target_[i];
-      if (mates_[item][1] == no_mate && halves_[item] == Half::open) lay_path(item, 1, middle);
-    }
-    for (std::uint32_t i = begin; i < end; ++i) {
       if (halves_[i] == Half::open) walk(i, 1, items_[i].slot % 2 == 0);
-      half_[items_[i].source] = half_[items_[i].target] = 0;
-    }
   }
 
   /// From an item on, leaving it by `side`: the halves in turn, along `path_`. Ends where there is no mate,
@@ -189,7 +189,9 @@ class Halving {
   std::vector<std::uint32_t> moved_;  // where an item goes: from the start, or from the late items'
   std::vector<Item> spare_items_;
   std::vector<std::uint32_t> spare_, path_;
-  std::vector<std::uint32_t> rounds_;       // by slot
+  std::vector<std::uint32_t> single_;   // items without a mate on the senders' side, then on the receivers'
+  std::size_t singles_of_senders_ = 0;  // so many of them
+  std::vector<std::uint32_t> rounds_;   // by slot
   std::vector<double> done_, rate_, half_;  // bytes by port: in rounds before, per round, of this division
 };
 
@@ -219,8 +221,8 @@ std::vector<SlotRank> ranked(const std::vector<HalvingSlot>& slots) {
     kinds = std::max(kinds, slot.kind);
   }
   std::uint64_t most = 0;
-  std::vector<SlotRank> ranks, spare(slots.size());
-  ranks.reserve(slots.size());
+  std::vector<SlotRank> ranks, spare = large_vector<SlotRank>(slots.size());
+  reserve_large(ranks, slots.size());
   for (std::uint32_t s = 0; s < slots.size(); ++s) {
     ranks.push_back({static_cast<std::uint64_t>(largest - slots[s].bytes), slots[s].kind, s});
     most = std::max(most, ranks.back().smaller);
@@ -245,14 +247,12 @@ void Halving::place(const std::vector<HalvingSlot>& slots, std::size_t ports) {
     std::partial_sum(next.begin(), next.end(), next.begin());
   };
   begins([](const HalvingSlot& slot) { return slot.source; });
-  items_.resize(slots.size());
   for (const SlotRank& rank : order) {
     const HalvingSlot& slot = slots[rank.slot];
     moved_[rank.slot] = next[slot.source]++;
     items_[moved_[rank.slot]] = {slot.source, slot.target, rank.slot, slot.bytes};
   }
   begins([](const HalvingSlot& slot) { return slot.target; });
-  by_target_.resize(slots.size());
   for (const SlotRank& rank : order) by_target_[next[slots[rank.slot].target]++] = moved_[rank.slot];
 }
 

@@ -10,6 +10,7 @@
 
 #include "model/error.hpp"
 #include "planner/halving.hpp"
+#include "planner/large_arrays.hpp"
 
 namespace isthmus {
 namespace {
@@ -77,10 +78,10 @@ class Ordering {
   }
 
   std::vector<std::uint32_t> run() {
-    if (!feeds_.empty()) find_kinds();
-    find_slots();
-    std::vector<std::uint32_t> rounds(transfers_.size());
-    {
+    std::vector<std::uint32_t> rounds = large_vector<std::uint32_t>(transfers_.size());
+    if (halvings_ > 0) {  // else there is one round
+      if (!feeds_.empty()) find_kinds();
+      find_slots();
       const std::vector<std::uint32_t> of_slot =
           rounds_by_halving(slots_, std::size_t{2} * senders_, halvings_);
       for (std::size_t slot = 0; slot < slots_.size(); ++slot)
@@ -101,7 +102,7 @@ class Ordering {
 
   /// Transfers of one kind pass their bytes on alike, so that what they feed keeps an even pace too.
   void find_kinds() {
-    kinds_.assign(transfers_.size(), 0);
+    kinds_ = large_vector<std::uint64_t>(transfers_.size());
     std::vector<char> is_fed(transfers_.size());
     for (std::size_t f = feeds_.size(); f-- > 0;) {
       const Feed& feed = feeds_[f];
@@ -136,12 +137,12 @@ class Ordering {
     for (std::size_t i = 0; i < transfers_.size(); ++i)
       if (!is_fed(i)) ++begins[transfers_[i].source + std::size_t{1}];
     std::partial_sum(begins.begin(), begins.end(), begins.begin());
-    sequence_.resize(begins.back());
+    sequence_ = large_vector<std::uint32_t>(begins.back());
     std::vector<std::uint32_t> next = begins;
     for (std::uint32_t i = 0; i < transfers_.size(); ++i)
       if (!is_fed(i)) sequence_[next[transfers_[i].source]++] = i;
-    slots_.reserve(sequence_.size());
-    begins_.reserve(sequence_.size() + 1);
+    reserve_large(slots_, sequence_.size());
+    reserve_large(begins_, sequence_.size() + 1);
     for (std::uint32_t source = 0; source < senders_; ++source) {
       if (begins[source] == begins[source + 1]) continue;
       sort_sent(begins[source], begins[source + 1]);
@@ -152,11 +153,11 @@ class Ordering {
 
   /// One sender's transfers, by receiver, kind and number.
   void sort_sent(std::uint32_t begin, std::uint32_t end) {
-    unsorted_.clear();
+    unsorted_.resize(end - begin);
     for (std::uint32_t at = begin; at < end; ++at) {
       const std::uint32_t i = sequence_[at];
       const auto kind = static_cast<std::uint32_t>(kinds_.empty() ? 0 : kinds_[i]);
-      unsorted_.push_back({transfers_[i].target, kind, i, real(transfers_[i].bytes)});
+      unsorted_[at - begin] = {transfers_[i].target, kind, i, real(transfers_[i].bytes)};
     }
     if (unsorted_.size() < senders_ / few_of_ports) {
       sent_ = unsorted_;

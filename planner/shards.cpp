@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "planner/large_arrays.hpp"
+
 namespace isthmus {
 
 std::vector<Shard> distinct_shards(const Layout& layout) {
@@ -20,11 +22,11 @@ std::vector<Shard> distinct_shards(const Layout& layout) {
 
 Cells cells_of(const Geometry& geometry) {
   Cells cells{distinct_shards(geometry.source), distinct_shards(geometry.target), {}};
+  constexpr std::size_t many = std::size_t{1} << 20U;  // more grow as they come
+  reserve_large(cells.list, std::min(many, cells.sources.size() * cells.targets.size()));
   for (std::uint32_t t = 0; t < cells.targets.size(); ++t) {
-    for (std::uint32_t s = 0; s < cells.sources.size(); ++s) {
-      const Region common = intersect(cells.sources[s].region, cells.targets[t].region);
-      if (!common.empty()) cells.list.push_back({common, s, t});
-    }
+    for (std::uint32_t s = 0; s < cells.sources.size(); ++s)
+      if (boxes_meet(cells.sources[s].region, cells.targets[t].region)) cells.list.push_back({s, t});
   }
   return cells;
 }

@@ -90,7 +90,11 @@ std::vector<std::uint32_t> heads_per_stage(const Refit& refit, Duration bound) {
 class Planner {
  public:
   Planner(const Refit& refit, Duration bound, std::uint32_t least_rounds)
-      : refit_(refit), bound_(bound), least_rounds_(least_rounds), cache_(plan_) {
+      : refit_(refit),
+        bound_(bound),
+        least_rounds_(least_rounds),
+        spines_bind_(spines_bind(refit.fabric)),
+        cache_(plan_) {
     plan_.policy = "balanced";
     plan_.lanes = balanced_lanes();
   }
@@ -113,6 +117,7 @@ class Planner {
       const RefitEntry& entry = refit_.tensors[t];
       add(TensorId{t}, entry, reaches[to_size(entry.stage)], uses[entry.geometry]++);
     }
+    known_cells_.clear();
     lent_ = rails_joined(refit_) && lend_nics(refit_, bound_, plan_);
     if (!rails_joined(refit_)) left_ = hop_rails(refit_, plan_);
   }
@@ -132,7 +137,8 @@ class Planner {
     return traits_[known->second];
   }
 
-  /// Where no holder shares a domain with a receiver, only the holders' rails matter.
+  /// Where no holder shares a domain with a receiver, only the holders' rails matter, if any: patterns choose
+  /// holders by rail only where spines bind.
   std::size_t find_traits(const RefitEntry& entry) {
     const bool meet = domains_meet(entry);
     const Geometry& geometry = refit_.geometries[entry.geometry];
@@ -142,15 +148,24 @@ class Planner {
         std::make_tuple(entry.geometry, holders, entry.target_base.value), traits_.size());
     if (!is_new) return known->second;
     Traits& traits = traits_.emplace_back();
-    traits.domains = entry_domains(refit_, geometry, entry.source_base, entry.target_base);
-    if (rotation_helps(refit_, geometry, entry.source_base, entry.target_base))
-      traits.rotations = most_rotations;
+    const EntryTraits entries =
+        entry_traits(refit_, geometry, cells(entry.geometry), entry.source_base, entry.target_base);
+    traits.domains = entries.domains;
+    if (entries.rotation_helps) traits.rotations = most_rotations;
     traits.holders = holders;
     return known->second;
   }
 
-  /// Numbers the rails of the holders, equal for equal ones.
+  /// Found once for each geometry.
+  const Cells& cells(std::uint32_t geometry) {
+    const auto [known, is_new] = known_cells_.try_emplace(geometry);
+    if (is_new) known->second = cells_of(refit_.geometries[geometry]);
+    return known->second;
+  }
+
+  /// Numbers the rails of the holders, equal for equal ones and where they do not matter.
   std::int64_t rails_of(const Geometry& geometry, Rank base) {
+    if (!spines_bind_) return 0;
     std::vector<std::uint32_t> rails;
     for (const Rank rank : geometry.source.mesh.ranks)
       rails.push_back(rail_of(refit_.fabric, refit_.gpu({base.value + rank.value})));
@@ -185,8 +200,9 @@ class Planner {
     const bool bare = refit_.train_ranks == 0;  // bases are free, and sides may share ranks
     key.push_back(bare ? std::int64_t{entry.source_base.value} : traits.holders);
     key.push_back(bare ? std::int64_t{entry.target_base.value} : -1);
-    const PatternId pattern = cache_.get(
-        key, [&] { return balanced_pattern(refit_, refit_.geometries[entry.geometry], situation); });
+    const PatternId pattern = cache_.get(key, [&] {
+      return balanced_pattern(refit_, refit_.geometries[entry.geometry], cells(entry.geometry), situation);
+    });
     const std::size_t steps = std::max<std::size_t>(1, plan_.patterns[pattern.index()].steps.size());
     traits.rotations = std::min(
         traits.rotations, static_cast<std::uint32_t>(std::max<std::size_t>(1, most_rotated_steps / steps)));
@@ -272,6 +288,7 @@ class Planner {
   const Refit& refit_;
   Duration bound_;
   std::uint32_t least_rounds_;  // of the network
+  bool spines_bind_;
   BalancedRounds rounds_;
   Bytes network_unit_;  // tensors are cut into parts of at most half of it
   Plan plan_;
@@ -281,7 +298,8 @@ class Planner {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::size_t>
       traits_of_;  // by tensor's place
   std::map<std::tuple<std::uint32_t, std::int64_t, std::uint32_t>, std::size_t>
-      traits_at_;  // by what matters
+      traits_at_;                               // by what matters
+  std::map<std::uint32_t, Cells> known_cells_;  // by geometry
   bool lent_ = false;
   std::string left_;    // what no hop between rails helps
   bool trees_ = false;  // in place of chains of more than two domains

@@ -1,10 +1,12 @@
 #include "planner/policies/balanced_order.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <tuple>
 #include <utility>
 
+#include "planner/large_arrays.hpp"
 #include "planner/policies/balanced_pattern.hpp"
 #include "planner/policies/lent_pattern.hpp"
 #include "planner/policies/rounds_in_flight.hpp"
@@ -32,6 +34,14 @@ struct Move {
   Bytes bytes;
 };
 
+/// A pattern without what does not matter for the order: numbers of steps, ascending. Steps are large.
+struct MovesOfPattern {
+  std::array<std::vector<std::uint32_t>, 2> of_lane;  // network, NVLink
+  std::vector<std::uint32_t> followers;  // that go on with what others brought, over NVLink or from a lender
+  std::vector<std::uint32_t> moves;      // of the present lane, and present in its rounds
+  std::vector<Feed> feeds;               // between these moves
+};
+
 bool alike(const Instance& a, const Instance& b) {
   return a.pattern == b.pattern && a.source_base == b.source_base && a.target_base == b.target_base;
 }
@@ -43,6 +53,8 @@ class BalancedOrder {
 
   void run() {
     find_blocks();
+    for (std::size_t p = 0; p < blocks_of_.size(); ++p)
+      if (!blocks_of_[p].empty()) list_steps(plan_.patterns[p], patterns_[p]);
     const std::uint32_t network_rounds = order_lane(network_lane, 0);
     order_lane(nvlink_lane, network_rounds);
     if (network_rounds > 0) follow_feeds();
@@ -94,6 +106,7 @@ class BalancedOrder {
   void assign_schedule(const std::vector<std::uint32_t>& first_of) {
     std::vector<std::uint32_t> block_of(first_of.size());
     blocks_of_.resize(plan_.patterns.size());
+    patterns_.resize(plan_.patterns.size());
     std::uint32_t next = 0;
     for (std::uint32_t i = 0; i < first_of.size(); ++i) {
       Instance& instance = plan_.instances[i];
@@ -108,7 +121,17 @@ class BalancedOrder {
       instance.schedule = next;
       next += static_cast<std::uint32_t>(plan_.pattern(instance).steps.size());
     }
-    plan_.schedule.assign(next, 0);
+    plan_.schedule = large_vector<std::uint32_t>(next);
+  }
+
+  static void list_steps(const Pattern& pattern, MovesOfPattern& list) {
+    for (std::uint32_t i = 0; i < pattern.steps.size(); ++i) {
+      const Step& step = pattern.steps[i];
+      const bool from_lender = step.lane == lending_lane && !is_loan(step);
+      if (step.lane <= nvlink_lane) list.of_lane[step.lane].push_back(i);
+      if ((step.lane == nvlink_lane || from_lender) && step.after_begin != step.after_end)
+        list.followers.push_back(i);
+    }
   }
 
   /// Orders the steps of one lane. Of the NVLink lane, steps that wait for the network are left out when
@@ -116,7 +139,7 @@ class BalancedOrder {
   std::uint32_t order_lane(std::uint16_t lane, std::uint32_t network_rounds) {
     const bool unfed_only = network_rounds > 0;
     find_places(lane, unfed_only);
-    for (const std::vector<std::uint32_t>& blocks : blocks_of_) add_transfers(blocks, lane, unfed_only);
+    for (const std::vector<std::uint32_t>& blocks : blocks_of_) add_transfers(blocks);
     if (fans_out()) plan_.lanes[lane].window = fan_window;
     const bool nvlink = lane == nvlink_lane, own_nics_only = plan_.lanes.size() <= lending_lane;
     const std::vector<std::uint32_t> rounds =
@@ -128,11 +151,11 @@ class BalancedOrder {
     const std::uint32_t count = rounds.empty() ? 0 : 1 + *std::max_element(rounds.begin(), rounds.end());
     for (const std::vector<std::uint32_t>& blocks : blocks_of_) {
       if (blocks.empty()) continue;
-      list_moves(pattern_of(blocks.front()), lane, unfed_only);
+      const std::vector<std::uint32_t>& moves = patterns_[blocks_[blocks.front()].pattern].moves;
       for (const std::uint32_t block : blocks) {
         std::uint32_t* const schedule = plan_.schedule.data() + instance_of(block).schedule;
         const std::uint32_t* round = rounds.data() + blocks_[block].first_transfer;
-        for (const std::uint32_t step : moves_) {
+        for (const std::uint32_t step : moves) {
           const auto spread = std::uint64_t{*round} * network_rounds / std::max(1U, count);
           schedule[step] = unfed_only ? static_cast<std::uint32_t>(spread) : *round;
           ++round;
@@ -145,65 +168,60 @@ class BalancedOrder {
   const Instance& instance_of(std::uint32_t block) const { return plan_.instances[blocks_[block].instance]; }
   const Pattern& pattern_of(std::uint32_t block) const { return plan_.pattern(instance_of(block)); }
 
-  /// The steps of a pattern on one lane.
-  void list_moves(const Pattern& pattern, std::uint16_t lane, bool unfed_only) {
-    moves_.clear();
-    for (std::uint32_t i = 0; i < pattern.steps.size(); ++i) {
-      const Step& step = pattern.steps[i];
-      if (step.lane == lane && !(unfed_only && step.after_begin != step.after_end)) moves_.push_back(i);
+  /// The steps of a pattern on one lane, and what feeds what among them.
+  void list_moves(const Pattern& pattern, std::uint16_t lane, bool unfed_only, MovesOfPattern& list) {
+    list.moves = std::move(list.of_lane[lane]);
+    if (unfed_only) {
+      std::vector<std::uint32_t> unfed;
+      std::set_difference(list.moves.begin(), list.moves.end(), list.followers.begin(), list.followers.end(),
+                          std::back_inserter(unfed));
+      list.moves = std::move(unfed);
     }
-  }
-
-  /// What feeds what among the moves of a pattern.
-  void list_feeds(const Pattern& pattern) {
-    own_feeds_.clear();
+    list.feeds.clear();
+    if (unfed_only || pattern.after.empty()) return;
     move_of_.assign(pattern.steps.size(), not_here);
-    for (std::uint32_t move = 0; move < moves_.size(); ++move) {
-      move_of_[moves_[move]] = move;
-      add_feeds(pattern, pattern.steps[moves_[move]], move);
+    for (std::uint32_t move = 0; move < list.moves.size(); ++move) {
+      move_of_[list.moves[move]] = move;
+      add_feeds(pattern, pattern.steps[list.moves[move]], move, list.feeds);
     }
   }
 
   /// Feeds within the lane; through a step of the other lane its own feeds count.
-  void add_feeds(const Pattern& pattern, const Step& step, std::uint32_t self) {
+  void add_feeds(const Pattern& pattern, const Step& step, std::uint32_t self, std::vector<Feed>& feeds) {
     for (std::uint32_t a = step.after_begin; a < step.after_end; ++a) {
       const std::uint32_t before = pattern.after[a];
       if (move_of_[before] != not_here) {
-        own_feeds_.push_back({self, move_of_[before]});
+        feeds.push_back({self, move_of_[before]});
       } else {
-        add_feeds(pattern, pattern.steps[before], self);
+        add_feeds(pattern, pattern.steps[before], self, feeds);
       }
     }
   }
 
   /// Where the transfers and feeds of each block begin: in the order of the blocks.
   void find_places(std::uint16_t lane, bool unfed_only) {
-    std::vector<std::uint32_t> transfers(blocks_of_.size()), feeds(blocks_of_.size());
-    for (std::size_t p = 0; p < blocks_of_.size(); ++p) {
-      if (blocks_of_[p].empty()) continue;
-      list_moves(plan_.patterns[p], lane, unfed_only);
-      list_feeds(plan_.patterns[p]);
-      transfers[p] = static_cast<std::uint32_t>(moves_.size());
-      feeds[p] = static_cast<std::uint32_t>(own_feeds_.size());
-    }
+    for (std::size_t p = 0; p < blocks_of_.size(); ++p)
+      if (!blocks_of_[p].empty()) list_moves(plan_.patterns[p], lane, unfed_only, patterns_[p]);
     std::uint32_t next_transfer = 0, next_feed = 0;
     for (Block& block : blocks_) {
-      block.first_transfer = std::exchange(next_transfer, next_transfer + transfers[block.pattern]);
-      block.first_feed = std::exchange(next_feed, next_feed + feeds[block.pattern]);
+      const MovesOfPattern& list = patterns_[block.pattern];
+      block.first_transfer =
+          std::exchange(next_transfer, next_transfer + static_cast<std::uint32_t>(list.moves.size()));
+      block.first_feed = std::exchange(next_feed, next_feed + static_cast<std::uint32_t>(list.feeds.size()));
     }
-    transfers_.assign(next_transfer, {});
-    feeds_.assign(next_feed, {});
+    transfers_ = large_vector<Transfer>(next_transfer);
+    feeds_ = large_vector<Feed>(next_feed);
   }
 
   /// Those of all blocks of one pattern.
-  void add_transfers(const std::vector<std::uint32_t>& blocks, std::uint16_t lane, bool unfed_only) {
+  void add_transfers(const std::vector<std::uint32_t>& blocks) {
     if (blocks.empty()) return;
     const Pattern& pattern = pattern_of(blocks.front());
+    const MovesOfPattern& list = patterns_[blocks_[blocks.front()].pattern];
     const Layout& layout = refit_.geometry(instance_of(blocks.front()).tensor).source;
-    list_moves(pattern, lane, unfed_only);
-    list_feeds(pattern);
     own_.clear();
-    for (const std::uint32_t i : moves_) {
+    reserve_large(own_, list.moves.size());
+    for (const std::uint32_t i : list.moves) {
       const Step& step = pattern.steps[i];
       own_.push_back({step.source, step.target, layout.bytes(step.region)});
     }
@@ -216,7 +234,7 @@ class BalancedOrder {
                        refit_.gpu(global_rank(instance, move.target)).value,
                        Bytes{move.bytes.value * std::int64_t{block.instances}}};
       Feed* next = feeds_.data() + block.first_feed;
-      for (const Feed& feed : own_feeds_)
+      for (const Feed& feed : list.feeds)
         *next++ = {block.first_transfer + feed.transfer, block.first_transfer + feed.feed};
     }
   }
@@ -254,10 +272,8 @@ class BalancedOrder {
       if (blocks.empty()) continue;
       const Pattern& pattern = pattern_of(blocks.front());
       own_feeds_.clear();
-      for (std::uint32_t i = 0; i < pattern.steps.size(); ++i) {
+      for (const std::uint32_t i : patterns_[blocks_[blocks.front()].pattern].followers) {
         const Step& step = pattern.steps[i];
-        const bool from_lender = step.lane == lending_lane && !is_loan(step);
-        if (step.lane != nvlink_lane && !from_lender) continue;
         for (std::uint32_t a = step.after_begin; a < step.after_end; ++a)
           own_feeds_.push_back({i, pattern.after[a]});
       }
@@ -274,11 +290,12 @@ class BalancedOrder {
   Plan& plan_;
   std::vector<Block> blocks_;
   std::vector<std::vector<std::uint32_t>> blocks_of_;  // by pattern
+  std::vector<MovesOfPattern> patterns_;               // of those that have blocks
   std::vector<Transfer> transfers_;                    // of the present lane, block by block
   std::vector<Feed> feeds_;                            // between them
-  std::vector<std::uint32_t> moves_, move_of_;         // of the present pattern: steps by move, moves by step
+  std::vector<std::uint32_t> move_of_;                 // of the present pattern, by step
   std::vector<Move> own_;                              // by move
-  std::vector<Feed> own_feeds_;                        // between moves
+  std::vector<Feed> own_feeds_;                        // between steps
 };
 
 }  // namespace

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "planner/large_arrays.hpp"
 #include "planner/policies/cell_parts.hpp"
 #include "planner/policies/entry_domains.hpp"
-#include "planner/shards.hpp"
 
 namespace isthmus {
 namespace {
@@ -25,18 +25,20 @@ bool alike(const std::vector<const EntryDomain*>& domains) {
 
 class BalancedPatternBuilder {
  public:
-  BalancedPatternBuilder(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation)
+  BalancedPatternBuilder(const Refit& refit, const Geometry& geometry, const Cells& cells,
+                         const BalancedSituation& situation)
       : refit_(refit),
         geometry_(geometry),
         situation_(situation),
-        cells_(cells_of(geometry)),
+        cells_(cells),
         domains_(refit, cells_, situation.source_base, situation.target_base),
         spines_bind_(spines_bind(refit.fabric)),
         next_holder_(cells_.sources.size(), situation.rotation),
-        arrivals_(1 + highest_receiver()) {}
+        arrivals_(1 + highest_receiver()),
+        same_ranks_(sides_overlap(geometry, situation.source_base, situation.target_base)) {}
 
   Pattern build() {
-    pattern_.steps.reserve(most_steps());
+    reserve_large(pattern_.steps, most_steps());
     for (std::uint32_t c = 0; c < cells_.list.size(); ++c) add_cell(cells_.list[c], c);
     return std::move(pattern_);
   }
@@ -45,8 +47,8 @@ class BalancedPatternBuilder {
   /// Besides copies.
   std::size_t most_steps() {
     std::size_t steps = 0;
-    for (const Cell& cell : cells_.list) {
-      const Bytes bytes = geometry_.source.bytes(cell.region);
+    for (const Cell cell : cells_.list) {
+      const Bytes bytes = geometry_.source.bytes(cells_.region(cell));
       for (const EntryDomain& entry : domains_.of(cell))
         steps += to_size(parts_of(bytes, entry.receivers.size(), situation_.unit)) * entry.receivers.size();
     }
@@ -57,14 +59,21 @@ class BalancedPatternBuilder {
     return std::max_element(geometry_.target.mesh.ranks.begin(), geometry_.target.mesh.ranks.end())->index();
   }
 
-  void add_cell(const Cell& cell, std::uint32_t number) {
+  void add_cell(Cell cell, std::uint32_t number) {
+    box_ = cells_.region(cell);
     add_copies(cell);
-    std::vector<const EntryDomain*> fed, open;
-    for (const EntryDomain& entry : domains_.of(cell)) (entry.holders.empty() ? open : fed).push_back(&entry);
-    cell_ = &cell;
+    std::vector<const EntryDomain*>& open = open_domains_;
+    open.clear();
+    source_ = cell.source;
     parts_.clear();
     shift_ = number + situation_.rotation;
-    for (const EntryDomain* entry : fed) enter(*entry, nullptr);
+    for (const EntryDomain& entry : domains_.of(cell)) {
+      if (entry.holders.empty()) {
+        open.push_back(&entry);
+      } else {
+        enter(entry, nullptr);
+      }
+    }
     const std::size_t heads =
         std::clamp<std::size_t>(situation_.heads, 1, std::max<std::size_t>(1, open.size()));
     // Chains of two rotate, which spreads relaying; longer ones keep one order for all cells, so that the
@@ -83,14 +92,15 @@ class BalancedPatternBuilder {
     touched_.clear();
   }
 
-  void add_copies(const Cell& cell) {
+  void add_copies(Cell cell) {
+    if (!same_ranks_) return;
     for (const std::uint32_t receiver : cells_.targets[cell.target].holders) {
       for (const std::uint32_t holder : cells_.sources[cell.source].holders) {
         if (situation_.source_base.value + holder != situation_.target_base.value + receiver) continue;
         Step step;
         step.kind = StepKind::copy;
         step.lane = nvlink_lane;
-        step.region = cell.region;
+        step.region = box_;
         step.source = LocalRank::source(holder);
         step.target = LocalRank::target(receiver);
         pattern_.steps.push_back(step);
@@ -124,8 +134,7 @@ class BalancedPatternBuilder {
   void enter(const EntryDomain& entry, const EntryDomain* upstream, PartsOf which = PartsOf::all) {
     const std::size_t receivers = entry.receivers.size();
     if (parts_.empty() || parts_for_ != receivers) {
-      parts_ =
-          split(cell_->region, parts_of(geometry_.source.bytes(cell_->region), receivers, situation_.unit));
+      split_into(box_, parts_of(geometry_.source.bytes(box_), receivers, situation_.unit), parts_);
       parts_for_ = receivers;
     }
     const std::vector<Region>& parts = parts_;
@@ -143,7 +152,7 @@ class BalancedPatternBuilder {
   }
 
   const std::vector<std::uint32_t>& holders_for(const EntryDomain& entry) const {
-    return entry.holders.empty() ? cells_.sources[cell_->source].holders : entry.holders;
+    return entry.holders.empty() ? cells_.sources[source_].holders : entry.holders;
   }
 
   /// Which holder sends each part: all of them in turn, by count, and of those whose turn it is the one on
@@ -151,7 +160,7 @@ class BalancedPatternBuilder {
   void choose_holders(const EntryDomain& entry, PartsOf which) {
     const std::vector<std::uint32_t>& holders = holders_for(entry);
     const std::size_t receivers = entry.receivers.size();
-    std::uint32_t& next = next_holder_[cell_->source];
+    std::uint32_t& next = next_holder_[source_];
     turns_.clear();
     open_parts_.clear();
     for (std::size_t p = 0; p < parts_.size(); ++p) {
@@ -245,15 +254,18 @@ class BalancedPatternBuilder {
   const Refit& refit_;
   const Geometry& geometry_;
   const BalancedSituation& situation_;
-  Cells cells_;
+  const Cells& cells_;
   EntryDomains domains_;
   bool spines_bind_;
   Pattern pattern_;
-  std::vector<std::uint32_t> next_holder_;      // per source shard: whose turn it is
-  std::vector<std::vector<Arrival>> arrivals_;  // per local target rank, of the present cell
-  std::vector<std::uint32_t> touched_;          // receivers with arrivals
-  const Cell* cell_ = nullptr;
-  std::vector<Region> parts_;            // of the present cell
+  std::vector<std::uint32_t> next_holder_;        // per source shard: whose turn it is
+  std::vector<std::vector<Arrival>> arrivals_;    // per local target rank, of the present cell
+  std::vector<std::uint32_t> touched_;            // receivers with arrivals
+  bool same_ranks_;                               // some rank is on both sides
+  Region box_;                                    // of the present cell, as all below
+  std::uint32_t source_ = 0;                      // its source shard
+  std::vector<const EntryDomain*> open_domains_;  // without a holder
+  std::vector<Region> parts_;
   std::vector<std::uint32_t> chosen_;    // the holder that sends each part
   std::vector<std::uint32_t> turns_;     // holders whose turn it is
   std::vector<std::size_t> open_parts_;  // parts without a holder so far
@@ -263,40 +275,32 @@ class BalancedPatternBuilder {
 
 }  // namespace
 
-Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation) {
-  return BalancedPatternBuilder(refit, geometry, situation).build();
+Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const Cells& cells,
+                         const BalancedSituation& situation) {
+  return BalancedPatternBuilder(refit, geometry, cells, situation).build();
 }
 
 bool needs_trees(std::size_t domains, std::size_t heads) { return domains > 2 * heads; }
 
-bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base) {
-  const Cells cells = cells_of(geometry);
+EntryTraits entry_traits(const Refit& refit, const Geometry& geometry, const Cells& cells, Rank source_base,
+                         Rank target_base) {
   EntryDomains domains(refit, cells, source_base, target_base);
+  EntryTraits traits;
   std::size_t entries = 0, holders = 1;
-  for (const Cell& cell : cells.list) {
+  for (const Cell cell : cells.list) {
     holders = std::max(holders, cells.sources[cell.source].holders.size());
-    const Bytes bytes = geometry.source.bytes(cell.region);
+    const Bytes bytes = geometry.source.bytes(cells.region(cell));
+    std::uint32_t open = 0;
     for (const EntryDomain& entry : domains.of(cell)) {
       const std::int64_t parts = shares_of(bytes, entry.receivers.size());
-      if (parts < static_cast<std::int64_t>(entry.receivers.size())) return true;
+      traits.rotation_helps |= parts < static_cast<std::int64_t>(entry.receivers.size());
       entries += to_size(parts);
-    }
-  }
-  return entries % holders != 0;
-}
-
-std::uint32_t entry_domains(const Refit& refit, const Geometry& geometry, Rank source_base,
-                            Rank target_base) {
-  const Cells cells = cells_of(geometry);
-  EntryDomains domains(refit, cells, source_base, target_base);
-  std::size_t most = 0;
-  for (const Cell& cell : cells.list) {
-    std::size_t open = 0;
-    for (const EntryDomain& entry : domains.of(cell))
       if (entry.holders.empty()) ++open;
-    most = std::max(most, open);
+    }
+    traits.domains = std::max(traits.domains, open);
   }
-  return static_cast<std::uint32_t>(most);
+  traits.rotation_helps |= entries % holders != 0;
+  return traits;
 }
 
 }  // namespace isthmus

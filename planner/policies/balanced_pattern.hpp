@@ -11,6 +11,7 @@
 
 #include "model/refit.hpp"
 #include "planner/plan.hpp"
+#include "planner/shards.hpp"
 
 namespace isthmus {
 
@@ -27,12 +28,18 @@ struct BalancedSituation {
 /// Whether chains below the heads would be longer than two domains, the least for which trees are shorter.
 bool needs_trees(std::size_t domains, std::size_t heads);
 
-Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const BalancedSituation& situation);
+/// `cells` are those of the geometry.
+Pattern balanced_pattern(const Refit& refit, const Geometry& geometry, const Cells& cells,
+                         const BalancedSituation& situation);
 
-/// Whether tensors of the geometry should start at different holders and receivers to spread the load.
-bool rotation_helps(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base);
+struct EntryTraits {
+  /// Domains that receive cells and hold none of it, at most over the cells: the n of the chain rule.
+  std::uint32_t domains = 0;
+  /// Whether tensors of the geometry should start at different holders and receivers to spread the load.
+  bool rotation_helps = false;
+};
 
-/// Domains that receive cells and hold none of it, at most over the cells: the n of the chain rule.
-std::uint32_t entry_domains(const Refit& refit, const Geometry& geometry, Rank source_base, Rank target_base);
+EntryTraits entry_traits(const Refit& refit, const Geometry& geometry, const Cells& cells, Rank source_base,
+                         Rank target_base);
 
 }  // namespace isthmus

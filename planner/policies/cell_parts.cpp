@@ -5,6 +5,17 @@
 namespace isthmus {
 
 std::vector<Region> split(const Region& box, std::int64_t parts) {
+  std::vector<Region> result;
+  split_into(box, parts, result);
+  return result;
+}
+
+void split_into(const Region& box, std::int64_t parts, std::vector<Region>& result) {
+  result.clear();
+  if (parts == 1 && !box.empty()) {
+    result.push_back(box);
+    return;
+  }
   constexpr std::int64_t fine = 16;
   std::size_t along = 0;
   for (std::size_t d = 0; d < box.dimensions; ++d) {
@@ -19,14 +30,12 @@ std::vector<Region> split(const Region& box, std::int64_t parts) {
   const auto cut = [&](std::int64_t n) {
     return box.begin[along] + static_cast<std::int64_t>(Int128{extent} * n / parts);
   };
-  std::vector<Region> result;
   for (std::int64_t i = 0; i < parts; ++i) {
     Region part = box;
     part.begin[along] = cut(i);
     part.end[along] = cut(i + 1);
     result.push_back(part);
   }
-  return result;
 }
 
 std::int64_t shares_of(Bytes bytes, std::size_t receivers) {

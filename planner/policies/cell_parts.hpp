@@ -17,6 +17,8 @@ inline constexpr Bytes smallest_part{1'000'000};
 /// innermost, cut into boxes that differ by at most a sixteenth, so that runs stay long and aligned; else the
 /// longest.
 std::vector<Region> split(const Region& box, std::int64_t parts);
+/// The same in place of what `result` holds.
+void split_into(const Region& box, std::int64_t parts, std::vector<Region>& result);
 
 /// How many receivers share a cell.
 std::int64_t shares_of(Bytes bytes, std::size_t receivers);

@@ -2,6 +2,7 @@
 // the first holder in mesh order (NeMo RL's exact transport without its final broadcast). One group per
 // tensor where that is safe, on the streams of stage_streams.hpp.
 
+#include "planner/large_arrays.hpp"
 #include "planner/policies/stage_streams.hpp"
 #include "planner/policy.hpp"
 #include "planner/shards.hpp"
@@ -14,11 +15,12 @@ Pattern p2p_pattern(const Geometry& geometry, const RefitEntry& entry) {
   Pattern pattern;
   SafeGroups groups(0);
   std::size_t overlaps = 0;
-  for (const Cell& cell : cells.list) overlaps += cells.targets[cell.target].holders.size();
-  pattern.steps.reserve(overlaps);
-  for (const Cell& cell : cells.list) {
+  for (const Cell cell : cells.list) overlaps += cells.targets[cell.target].holders.size();
+  reserve_large(pattern.steps, overlaps);
+  std::vector<Region> pieces;
+  for (const Cell cell : cells.list) {
     const Shard& source = cells.sources[cell.source];
-    const std::vector<Region> pieces = message_pieces(geometry.source, cell.region);
+    find_message_pieces(geometry.source, cells.region(cell), pieces);
     for (const std::uint32_t receiver : cells.targets[cell.target].holders) {
       Step step;
       step.source = LocalRank::source(source.holders.front());

@@ -167,8 +167,14 @@ std::uint32_t SafeGroups::place(std::uint32_t a, std::uint32_t b) {
 }
 
 std::vector<Region> message_pieces(const Layout& layout, const Region& box) {
-  std::vector<Region> pieces{box};
-  if (layout.bytes(box) <= largest_message) return pieces;
+  std::vector<Region> pieces;
+  find_message_pieces(layout, box, pieces);
+  return pieces;
+}
+
+void find_message_pieces(const Layout& layout, const Region& box, std::vector<Region>& pieces) {
+  pieces.assign(1, box);
+  if (layout.bytes(box) <= largest_message) return;
   for (std::size_t d = 0; d < box.dimensions; ++d) {
     std::vector<Region> finer;
     for (const Region& piece : pieces) {
@@ -185,7 +191,6 @@ std::vector<Region> message_pieces(const Layout& layout, const Region& box) {
     }
     pieces = std::move(finer);
   }
-  return pieces;
 }
 
 }  // namespace isthmus

@@ -47,5 +47,7 @@ class SafeGroups {
 
 /// A box of a message or copy in pieces whose sizes fit into 32 bits, cut along the outermost dimensions.
 std::vector<Region> message_pieces(const Layout& layout, const Region& box);
+/// The same in place of what `pieces` holds.
+void find_message_pieces(const Layout& layout, const Region& box, std::vector<Region>& pieces);
 
 }  // namespace isthmus

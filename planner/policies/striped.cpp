@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "planner/large_arrays.hpp"
 #include "planner/policies/stage_streams.hpp"
 #include "planner/policies/striped_rules.hpp"
 #include "planner/policy.hpp"
@@ -20,18 +21,14 @@ class StripedSteps {
       : source_base_(entry.source_base.value),
         target_base_(entry.target_base.value),
         rules_(striped_rules(geometry, entry.source_base, entry.target_base)) {
-    for (const ReshardTransfer& whole : rules_.transfers) {
-      ReshardTransfer transfer = whole;
-      for (const Region& piece : message_pieces(geometry.source, whole.box)) {
-        transfer.box = piece;
-        transfers_.push_back({transfer, none});
-      }
-    }
+    cut_large(geometry.source);
+    latest_.assign(rules_.transfers.size(), none);
     for (const Rank rank : geometry.target.mesh.ranks)
       arrivals_.resize(std::max<std::size_t>(arrivals_.size(), rank.index() + 1));
   }
 
   Pattern build() {
+    reserve_large(pattern_.steps, steps_of_transfers() + rules_.groups.size());
     add_local_work();
     add_messages();
     add_unpacks();
@@ -42,53 +39,79 @@ class StripedSteps {
  private:
   static constexpr std::uint32_t none = 0xFFFFFFFF;
 
-  struct Traveller {
-    ReshardTransfer transfer;
-    std::uint32_t latest = none;  // the step that the next one of this transfer waits for
-  };
+  /// Boxes that no one message carries become several.
+  void cut_large(const Layout& layout) {
+    std::vector<ReshardTransfer> cut;
+    std::vector<Region> pieces;
+    for (std::size_t t = 0; t < rules_.transfers.size(); ++t) {
+      ReshardTransfer transfer = rules_.transfers[t];
+      find_message_pieces(layout, transfer.box, pieces);
+      if (pieces.size() > 1 && cut.empty())
+        cut.assign(rules_.transfers.begin(), rules_.transfers.begin() + static_cast<std::ptrdiff_t>(t));
+      if (pieces.size() == 1 && cut.empty()) continue;
+      for (const Region& piece : pieces) {
+        transfer.box = piece;
+        cut.push_back(transfer);
+      }
+    }
+    if (!cut.empty()) rules_.transfers = std::move(cut);
+  }
+
+  /// How many steps all messages, copies, packs and unpacks are.
+  std::size_t steps_of_transfers() const {
+    std::size_t steps = rules_.transfers.size();
+    for (const ReshardTransfer& transfer : rules_.transfers)
+      steps += (transfer.packed ? 1U : 0U) + (transfer.staged ? 1U : 0U);
+    return steps;
+  }
 
   void add_local_work() {
     SafeGroups groups(next_group_);
-    for (Traveller& traveller : transfers_) {
-      const ReshardTransfer& transfer = traveller.transfer;
+    for (std::size_t t = 0; t < rules_.transfers.size(); ++t) {
+      const ReshardTransfer& transfer = rules_.transfers[t];
       if (!transfer.local && !transfer.packed) continue;
       Step step = make(transfer, transfer.local ? StepKind::copy : StepKind::pack);
       if (transfer.packed) {
         step.to = Buffer::staging;
         step.target = step.source;
       }
-      place(traveller, step, groups);
+      place(t, step, groups);
     }
     next_group_ = groups.end();
   }
 
   void add_messages() {
     SafeGroups groups(next_group_);
-    for (Traveller& traveller : transfers_) {
-      if (traveller.transfer.local) continue;
-      Step step = make(traveller.transfer, StepKind::send);
-      if (traveller.transfer.packed) step.from = Buffer::staging;
-      if (traveller.transfer.staged) step.to = Buffer::staging;
-      place(traveller, step, groups);
+    for (std::size_t t = 0; t < rules_.transfers.size(); ++t) {
+      const ReshardTransfer& transfer = rules_.transfers[t];
+      if (transfer.local) continue;
+      Step step = make(transfer, StepKind::send);
+      if (transfer.packed) step.from = Buffer::staging;
+      if (transfer.staged) step.to = Buffer::staging;
+      place(t, step, groups);
     }
     next_group_ = groups.end();
   }
 
   void add_unpacks() {
     SafeGroups groups(next_group_);
-    for (Traveller& traveller : transfers_) {
-      if (!traveller.transfer.staged) continue;
-      Step step = make(traveller.transfer, StepKind::unpack);
+    for (std::size_t t = 0; t < rules_.transfers.size(); ++t) {
+      const ReshardTransfer& transfer = rules_.transfers[t];
+      if (!transfer.staged) continue;
+      Step step = make(transfer, StepKind::unpack);
       step.from = Buffer::staging;
       step.source = step.target;
-      place(traveller, step, groups);
+      place(t, step, groups);
     }
     next_group_ = groups.end();
   }
 
   void add_exchanges() {
-    for (const Traveller& traveller : transfers_)
-      arrivals_[traveller.transfer.receiver].push_back(traveller.latest);
+    const bool alone = std::all_of(rules_.groups.begin(), rules_.groups.end(),
+                                   [](const Shard& group) { return group.holders.size() < 2; });
+    if (alone) return;
+    for (std::size_t t = 0; t < rules_.transfers.size(); ++t)
+      arrivals_[rules_.transfers[t].receiver].push_back(latest_[t]);
     for (const Shard& group : rules_.groups) {
       if (group.holders.size() < 2) continue;
       Step step;
@@ -119,13 +142,13 @@ class StripedSteps {
     return step;
   }
 
-  /// Appends the traveller's next step, which waits for its last one.
-  void place(Traveller& traveller, Step step, SafeGroups& groups) {
+  /// Appends the transfer's next step, which waits for its last one.
+  void place(std::size_t transfer, Step& step, SafeGroups& groups) {
     step.group = groups.place(global(step.source), global(step.target));
     step.after_begin = static_cast<std::uint32_t>(pattern_.after.size());
-    if (traveller.latest != none) pattern_.after.push_back(traveller.latest);
+    if (latest_[transfer] != none) pattern_.after.push_back(latest_[transfer]);
     step.after_end = static_cast<std::uint32_t>(pattern_.after.size());
-    traveller.latest = static_cast<std::uint32_t>(pattern_.steps.size());
+    latest_[transfer] = static_cast<std::uint32_t>(pattern_.steps.size());
     pattern_.steps.push_back(step);
   }
 
@@ -136,7 +159,7 @@ class StripedSteps {
 
   std::uint32_t source_base_, target_base_;
   ReshardRules rules_;
-  std::vector<Traveller> transfers_;
+  std::vector<std::uint32_t> latest_;                 // by transfer: the step that its next one waits for
   std::vector<std::vector<std::uint32_t>> arrivals_;  // per local target rank: the steps that bring its part
   Pattern pattern_;
   std::uint32_t next_group_ = 0;

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "planner/large_arrays.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -19,8 +21,7 @@ class ReshardGeometry {
         sources_(distinct_shards(geometry.source)),
         // Members of a group differ in replicated coordinates only. So its first member in mesh order is the
         // one at 0 on all replicated axes: NeMo RL's representative.
-        groups_(distinct_shards(geometry.target)),
-        uses_(sources_.size()) {
+        groups_(distinct_shards(geometry.target)) {
     for (std::uint32_t s = 0; s < sources_.size(); ++s) {
       for (const std::uint32_t holder : sources_[s].holders) held_.emplace(source_base.value + holder, s);
     }
@@ -29,24 +30,24 @@ class ReshardGeometry {
   const std::vector<Shard>& groups() const { return groups_; }
 
   std::vector<ReshardTransfer> exact() const {
-    std::vector<ReshardTransfer> transfers;
-    for (const Shard& group : groups_) {
-      for (std::uint32_t s = 0; s < sources_.size(); ++s)
+    std::vector<ReshardTransfer> transfers = none_yet();
+    for (std::uint32_t s = 0; s < sources_.size(); ++s) {
+      for (const Shard& group : groups_)
         add(transfers, s, sources_[s].holders.front(), group, group.holders.front(), group.region);
     }
     return sorted(std::move(transfers));
   }
 
-  std::vector<ReshardTransfer> striped() {
-    std::vector<ReshardTransfer> transfers;
-    std::fill(uses_.begin(), uses_.end(), 0);
-    for (const Shard& group : groups_) {
-      for (std::size_t member = 0; member < group.holders.size(); ++member) {
-        const Region stripe = stripe_of(group, member);
-        for (std::uint32_t s = 0; s < sources_.size(); ++s) {
-          const std::vector<std::uint32_t>& holders = sources_[s].holders;
-          const std::uint32_t next = holders[uses_[s] % holders.size()];
-          if (add(transfers, s, next, group, group.holders[member], stripe)) ++uses_[s];
+  std::vector<ReshardTransfer> striped() const {
+    std::vector<ReshardTransfer> transfers = none_yet();
+    for (std::uint32_t s = 0; s < sources_.size(); ++s) {
+      const std::vector<std::uint32_t>& holders = sources_[s].holders;
+      std::size_t uses = 0;  // transfers from its holders so far
+      for (const Shard& group : groups_) {
+        if (!boxes_meet(sources_[s].region, group.region)) continue;
+        for (std::size_t member = 0; member < group.holders.size(); ++member) {
+          const std::uint32_t next = holders[uses % holders.size()];
+          if (add(transfers, s, next, group, group.holders[member], stripe_of(group, member))) ++uses;
         }
       }
     }
@@ -54,6 +55,14 @@ class ReshardGeometry {
   }
 
  private:
+  /// Room for as many as there are where each source box meets each target box once, or for a million.
+  std::vector<ReshardTransfer> none_yet() const {
+    constexpr std::size_t many = std::size_t{1} << 20U;
+    std::vector<ReshardTransfer> transfers;
+    reserve_large(transfers, std::min(many, sources_.size() * groups_.size()));
+    return transfers;
+  }
+
   static Region stripe_of(const Shard& group, std::size_t member) {
     if (group.holders.size() == 1) return group.region;
     const std::int64_t rows = extent(group.region, 0) / static_cast<std::int64_t>(group.holders.size());
@@ -67,8 +76,8 @@ class ReshardGeometry {
   bool add(std::vector<ReshardTransfer>& transfers, std::uint32_t source, std::uint32_t holder,
            const Shard& group, std::uint32_t receiver, const Region& wanted) const {
     const Region& held = sources_[source].region;
-    const Region box = intersect(held, wanted);
-    if (box.empty()) return false;
+    if (wanted.empty() || !boxes_meet(held, wanted)) return false;
+    const Region box = common_box(held, wanted);
     const auto own = held_.find(target_base_.value + receiver);
     if (own != held_.end() && own->second == source) {
       transfers.push_back({target_base_.value + receiver - source_base_.value, receiver, box, true});
@@ -81,15 +90,17 @@ class ReshardGeometry {
   }
 
   static std::vector<ReshardTransfer> sorted(std::vector<ReshardTransfer> transfers) {
-    std::sort(transfers.begin(), transfers.end(), [](const ReshardTransfer& a, const ReshardTransfer& b) {
+    const auto before = [](const ReshardTransfer& a, const ReshardTransfer& b) {
       return std::tie(a.sender, a.receiver, a.box) < std::tie(b.sender, b.receiver, b.box);
-    });
+    };
+    // Mostly they come so: shards stand in mesh order, like their first holders.
+    if (!std::is_sorted(transfers.begin(), transfers.end(), before))
+      std::sort(transfers.begin(), transfers.end(), before);
     return transfers;
   }
 
   Rank source_base_, target_base_;
   std::vector<Shard> sources_, groups_;
-  std::vector<std::size_t> uses_;  // per source box: transfers from its holders so far
   std::unordered_map<std::uint32_t, std::uint32_t> held_;  // the source box of a global rank
 };
 
@@ -109,7 +120,7 @@ ReshardPath path_of(const std::vector<Shard>& groups) {
 }  // namespace
 
 ReshardRules striped_rules(const Geometry& geometry, Rank source_base, Rank target_base) {
-  ReshardGeometry reshard(geometry, source_base, target_base);
+  const ReshardGeometry reshard(geometry, source_base, target_base);
   ReshardRules rules{path_of(reshard.groups()), reshard.groups(), {}};
   if (rules.striped()) {
     rules.transfers = reshard.striped();

@@ -6,14 +6,19 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <set>
+#include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "model/scenario.hpp"
 #include "planner/check.hpp"
 #include "planner/policies/entry_domains.hpp"
 #include "planner/policy.hpp"
 #include "tests/support/check_fixture.hpp"
+#include "tests/support/project_files.hpp"
 #include "tests/support/sparse_refit.hpp"
 #include "tests/support/twin.hpp"
 
@@ -41,8 +46,9 @@ RC_GTEST_PROP(BalancedPattern, crosses_rails_only_where_equal_load_leaves_no_cho
   const Refit refit = between_rails(some_gpus(0), some_gpus(8));
   const auto rotation = *rc::gen::inRange(0U, 8U);
   const RefitEntry& entry = refit.tensors[0];
-  const Pattern pattern = balanced_pattern(
-      refit, refit.geometries[0], {entry.source_base, entry.target_base, 1, rotation, Bytes{8'000'000}});
+  const Pattern pattern =
+      balanced_pattern(refit, refit.geometries[0], cells_of(refit.geometries[0]),
+                       {entry.source_base, entry.target_base, 1, rotation, Bytes{8'000'000}});
   std::map<std::uint32_t, int> sent, received;  // parts, by rail
   int same = 0, fewest = 1 << 20, most = 0;
   for (const Step& step : pattern.steps) {
@@ -122,6 +128,37 @@ TEST(BalancedPattern, two_trees_share_what_domains_pass_on) {
 TEST(BalancedPattern, large_tensors_go_through_chains) {
   const Plan plan = std::get<Plan>(plan_balanced(to_domains(5, 8'000'000'000)));
   EXPECT_EQ(depth_of(plan.patterns[0]), 5U);
+}
+
+/// Sixteen stages of four GPUs, each with a domain of its own, to sixteen engines.
+Refit of_many_stages(const std::string& fabric) {
+  return resolve(
+      parse_scenario("model: {config: models/qwen3-4b.json, dtype: bf16, layers: 32}\n"
+                     "train: {gpus: 64, tp: 4, pp: 16}\ngenerate: {gpus: 64, tp: 4, dp: 16}\n"
+                     "refit: {bulk: all}\nfabric: " +
+                         fabric + "\n",
+                     project_folder() / "scenarios/of-many-stages.yaml"));
+}
+
+/// Most patterns of one geometry.
+std::size_t most_patterns(const Refit& refit) {
+  const Plan plan = std::get<Plan>(plan_balanced(refit));
+  std::map<std::uint32_t, std::set<PatternId>> patterns;
+  for (const Instance& instance : plan.instances)
+    patterns[refit.tensors[instance.tensor.index()].geometry].insert(instance.pattern);
+  std::size_t most = 0;
+  for (const auto& [geometry, some] : patterns) most = std::max(most, some.size());
+  return most;
+}
+
+// Stages with the embedding have other heads than the rest: two times eight rotations at most.
+TEST(BalancedPattern, stages_share_their_patterns_wherever_they_stand) {
+  for (const int rack : {4, 8, 16, 32}) {
+    const Refit refit =
+        of_many_stages(fmt::format("{{preset: gb200-nvl72, hosts: 32, gpus_per_rack: {}}}", rack));
+    ASSERT_FALSE(spines_bind(refit.fabric));
+    EXPECT_LE(most_patterns(refit), 16U) << "racks of " << rack << " GPUs";
+  }
 }
 
 }  // namespace
