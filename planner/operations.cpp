@@ -26,38 +26,37 @@ struct JoinKey {
   }
 };
 
-/// Operation numbers by key, in one piece of memory: a whole refit looks up tens of millions of steps.
+/// Numbers by hash, in one piece of memory, 8 bytes each: a whole refit looks up tens of millions of steps.
 class JoinTable {
  public:
-  /// The operation known by the key; `next`, which it then is, where there was none.
-  std::uint32_t find_or_add(const JoinKey& key, std::uint32_t next) {
+  /// The number of this hash that `equal` accepts; `next`, which it then is, where there was none.
+  template <class Equal>
+  std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t next, const Equal& equal) {
     if (2 * (used_ + 1) > entries_.size()) grow();
-    Entry& entry = find(key);
-    if (entry.operation != unset) return entry.operation;
+    const auto tag = static_cast<std::uint32_t>(hash >> 32U);
+    std::size_t at = tag & (entries_.size() - 1);
+    while (entries_[at].number != unset) {
+      if (entries_[at].tag == tag && equal(entries_[at].number)) return entries_[at].number;
+      at = (at + 1) & (entries_.size() - 1);
+    }
     ++used_;
-    entry = {key, next};
+    entries_[at] = {tag, next};
     return next;
   }
 
  private:
   struct Entry {
-    JoinKey key;
-    std::uint32_t operation = unset;
+    std::uint32_t tag = 0, number = unset;
   };
-
-  Entry& find(const JoinKey& key) {
-    std::size_t at = key.hash() & (entries_.size() - 1);
-    while (entries_[at].operation != unset && !(entries_[at].key == key)) {
-      at = (at + 1) & (entries_.size() - 1);
-    }
-    return entries_[at];
-  }
 
   void grow() {
     std::vector<Entry> before(std::max<std::size_t>(1024, 2 * entries_.size()));
     before.swap(entries_);
     for (const Entry& entry : before) {
-      if (entry.operation != unset) find(entry.key) = entry;
+      if (entry.number == unset) continue;
+      std::size_t at = entry.tag & (entries_.size() - 1);
+      while (entries_[at].number != unset) at = (at + 1) & (entries_.size() - 1);
+      entries_[at] = entry;
     }
   }
 
@@ -177,8 +176,12 @@ class Expander {
     const JoinKey key{(std::uint64_t{instance.pattern.value} << 32U) | members,
                       (std::uint64_t{instance.source_base.value} << 32U) | instance.target_base.value, 0};
     const auto next = static_cast<std::uint32_t>(list_of_.size());
-    const std::uint32_t known = bound_lists_.find_or_add(key, next);
-    if (known == next) list_of_.push_back(global_list(instance, plan_.pattern(instance).members[members]));
+    const std::uint32_t known = bound_lists_.find_or_add(
+        key.hash(), next, [&](std::uint32_t number) { return bound_keys_[number] == key; });
+    if (known == next) {
+      bound_keys_.push_back(key);
+      list_of_.push_back(global_list(instance, plan_.pattern(instance).members[members]));
+    }
     return list_of_[known];
   }
 
@@ -195,12 +198,12 @@ class Expander {
   /// Appends the operation, or joins it to the one it travels with.
   std::uint32_t place(const Operation& operation, const Step& step) {
     const auto next = static_cast<std::uint32_t>(result_.list.size());
+    const auto buffers = static_cast<std::uint16_t>((unsigned(step.from) << 8U) | unsigned(step.to));
     if (result_.lanes[operation.lane.index()].coalesce) {
-      const JoinKey key{(std::uint64_t{operation.lane.value} << 32U) | operation.group,
-                        (std::uint64_t{operation.source.value} << 32U) | operation.target.value,
-                        (std::uint64_t{operation.members} << 32U) | (std::uint64_t(step.kind) << 16U) |
-                            (std::uint64_t(step.from) << 8U) | std::uint64_t(step.to)};
-      const std::uint32_t known = joined_.find_or_add(key, next);
+      const JoinKey key = join_key(operation, buffers);
+      const std::uint32_t known = joined_.find_or_add(key.hash(), next, [&](std::uint32_t number) {
+        return join_key(result_.list[number], buffers_[number]) == key;
+      });
       if (known != next) {
         Operation& whole = result_.list[known];
         whole.pieces += 1;
@@ -212,7 +215,14 @@ class Expander {
       }
     }
     result_.list.push_back(operation);
+    buffers_.push_back(buffers);
     return next;
+  }
+
+  static JoinKey join_key(const Operation& operation, std::uint16_t buffers) {
+    return {(std::uint64_t{operation.lane.value} << 32U) | operation.group,
+            (std::uint64_t{operation.source.value} << 32U) | operation.target.value,
+            (std::uint64_t{operation.members} << 32U) | (std::uint64_t(operation.kind) << 16U) | buffers};
   }
 
   void list_dependencies() {
@@ -230,7 +240,9 @@ class Expander {
   std::vector<std::uint32_t> operation_of_;  // of the current instance's steps
   Dependencies dependencies_;
   JoinTable joined_, bound_lists_;      // operations; indices of list_of_
-  std::vector<std::uint32_t> list_of_;  // by members of a bound pattern
+  std::vector<std::uint16_t> buffers_;  // by operation: what its steps read from and write to
+  std::vector<JoinKey> bound_keys_;     // members of a bound pattern
+  std::vector<std::uint32_t> list_of_;  // by these
   std::map<std::vector<Rank>, std::uint32_t> lists_;
 };
 

@@ -10,22 +10,34 @@ namespace {
 
 constexpr std::uint32_t no_slot = 0xFFFFFFFF;
 
+/// Sorts operations by a key below `keys`; equal ones keep their order.
+template <class Key>
+void sort_operations(std::vector<std::uint32_t>& order, std::size_t keys, const Key& key) {
+  std::vector<std::uint32_t> next(keys + 1, 0), sorted(order.size());
+  for (const std::uint32_t i : order) ++next[key(i) + std::size_t{1}];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (const std::uint32_t i : order) sorted[next[key(i)]++] = i;
+  order.swap(sorted);
+}
+
 /// Operation numbers lane by lane, in the order of groups.
 std::vector<std::uint32_t> in_group_order(const Operations& operations) {
-  std::vector<std::size_t> next(operations.lanes.size() + 1, 0);
-  for (const Operation& operation : operations.list) ++next[operation.lane.index() + 1];
-  std::partial_sum(next.begin(), next.end(), next.begin());
-  const std::vector<std::size_t> first = next;
-  std::vector<std::uint32_t> order(operations.list.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) order[next[operations.list[i].lane.index()]++] = i;
-  const auto earlier = [&operations](std::uint32_t a, std::uint32_t b) {
-    return operations.list[a].group < operations.list[b].group;
-  };
-  for (std::size_t lane = 0; lane + 1 < first.size(); ++lane) {
-    const auto begin = order.begin() + static_cast<std::ptrdiff_t>(first[lane]);
-    const auto end = order.begin() + static_cast<std::ptrdiff_t>(first[lane + 1]);
-    if (!std::is_sorted(begin, end, earlier)) std::stable_sort(begin, end, earlier);
+  const std::vector<Operation>& list = operations.list;
+  std::vector<std::uint32_t> order(list.size()), groups;
+  std::iota(order.begin(), order.end(), 0U);
+  groups.reserve(list.size());
+  std::uint32_t last = 0;
+  for (const Operation& operation : list) {
+    groups.push_back(operation.group);
+    last = std::max(last, operation.group);
   }
+  if (last <= 4 * list.size()) {
+    sort_operations(order, std::size_t{last} + 1, [&groups](std::uint32_t i) { return groups[i]; });
+  } else {
+    std::stable_sort(order.begin(), order.end(),
+                     [&groups](std::uint32_t a, std::uint32_t b) { return groups[a] < groups[b]; });
+  }
+  sort_operations(order, operations.lanes.size(), [&list](std::uint32_t i) { return list[i].lane.index(); });
   return order;
 }
 
@@ -43,15 +55,15 @@ void QueuePlan::build_slots(const Operations& operations) {
   std::vector<std::uint32_t> group_of_slot;
   first_slot_.assign(operations.list.size() + 1, 0);
   waits_.assign(operations.list.size(), 0);
-  const std::vector<std::uint32_t> order = in_group_order(operations);
-  const StandIns ranks(operations, order);
+  order_ = in_group_order(operations);
+  const StandIns ranks(operations, order_);
   merged_ = ranks.others();
   for (std::uint32_t i = 0; i < operations.list.size(); ++i) {
     ranks.for_each(i, [&](Rank) { ++waits_[i]; });
     first_slot_[i + 1] = first_slot_[i] + waits_[i];
   }
   slots_of_.resize(first_slot_.back());
-  for (const std::uint32_t i : order) {
+  for (const std::uint32_t i : order_) {
     const Operation& operation = operations.list[i];
     std::uint32_t at = first_slot_[i];
     ranks.for_each(i, [&](Rank rank) {
@@ -181,6 +193,34 @@ void QueuePlan::build_dependents(const Operations& operations) {
       ++waits_[i];
     }
   }
+}
+
+QueuePlan QueuePlan::by_place() const {
+  QueuePlan placed;
+  placed.slots_ = slots_;
+  placed.queues_ = queues_;
+  placed.merged_ = merged_;
+  std::vector<std::uint32_t> place_of(order_.size());
+  for (std::uint32_t place = 0; place < order_.size(); ++place) place_of[order_[place]] = place;
+  placed.members_.reserve(members_.size());
+  for (const std::uint32_t member : members_) placed.members_.push_back(place_of[member]);
+  placed.slots_of_.reserve(slots_of_.size());
+  placed.dependents_.reserve(dependents_.size());
+  placed.first_slot_.push_back(0);
+  placed.first_dependent_.push_back(0);
+  for (const std::uint32_t i : order_) {
+    for (std::uint32_t s = first_slot_[i]; s < first_slot_[i + 1]; ++s) {
+      placed.slots_of_.push_back(slots_of_[s]);
+    }
+    for (std::uint32_t d = first_dependent_[i]; d < first_dependent_[i + 1]; ++d) {
+      placed.dependents_.push_back(place_of[dependents_[d]]);
+    }
+    placed.first_slot_.push_back(static_cast<std::uint32_t>(placed.slots_of_.size()));
+    placed.first_dependent_.push_back(static_cast<std::uint32_t>(placed.dependents_.size()));
+    placed.waits_.push_back(waits_[i]);
+    placed.group_size_.push_back(group_size_[i]);
+  }
+  return placed;
 }
 
 Queues::Queues(const QueuePlan& plan)

@@ -21,6 +21,9 @@ class QueuePlan {
   /// The same for parts of operations that open and complete together, in place of operations.
   QueuePlan(const QueuePlan& whole, const Operations& operations, std::span<const std::uint32_t> part_of,
             std::span<const std::uint32_t> representatives);
+  /// The same with operations called by their places in order(): what runs one after the other lies side by
+  /// side in memory. Everything that happens happens in the same order.
+  QueuePlan by_place() const;
 
   /// For each operation a hash of the queues that it stands in, and where: of equal colours at equal places.
   std::vector<std::uint64_t> surroundings(const std::vector<std::uint64_t>& colours) const;
@@ -28,6 +31,8 @@ class QueuePlan {
   std::uint32_t held_by(std::uint32_t operation, std::uint32_t part,
                         std::span<const std::uint32_t> part_of) const;
 
+  /// All operations, lane by lane in the order of groups: about the order in which they run.
+  const std::vector<std::uint32_t>& order() const { return order_; }
   /// Operations in the same group of the busiest rank that takes part in this one.
   std::uint32_t group_size(std::uint32_t operation) const { return group_size_[operation]; }
   /// Queues that another one stands for.
@@ -44,6 +49,8 @@ class QueuePlan {
     std::uint32_t window = 1;
   };
 
+  QueuePlan() = default;
+
   void build_slots(const Operations& operations);
   void order_slots(const Operations& operations, const std::vector<std::vector<std::uint32_t>>& by_queue);
   void list_members();
@@ -54,6 +61,7 @@ class QueuePlan {
 
   std::vector<Slot> slots_;
   std::vector<Queue> queues_;
+  std::vector<std::uint32_t> order_;                         // not of parts
   std::vector<std::uint32_t> members_;                       // operations, by slot
   std::vector<std::uint32_t> first_slot_, slots_of_;         // by operation
   std::vector<std::uint32_t> first_dependent_, dependents_;  // by operation

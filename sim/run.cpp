@@ -48,7 +48,7 @@ Ran Run::run() {
 bool Run::next_instant(Instant& when) {
   const bool ends = fluid_.next_end(when);
   if (!ends && timers_.empty()) return false;  // later faults meet nothing
-  if (!timers_.empty() && (!ends || timers_.begin()->first < when)) when = timers_.begin()->first;
+  if (!timers_.empty() && (!ends || timers_.top().when < when)) when = timers_.top().when;
   if (begun_ < schedule_.periods.size()) when = std::min(when, schedule_.periods[begun_].begins);
   return true;
 }
@@ -62,10 +62,10 @@ void Run::step(Instant when) {
     if (operation != no_operation) next_phase(operation);
   }
   change_capacities();
-  while (!timers_.empty() && timers_.begin()->first == when) {
-    std::uint32_t operation = timers_.begin()->second.first;
-    timers_.erase(timers_.begin());
-    latest_ = timers_.end();
+  while (!timers_.empty() && timers_.top().when == when) {
+    std::uint32_t operation = timers_.top().first;
+    timers_.pop();
+    last_of_latest_ = no_operation;
     while (operation != no_operation) {
       const std::uint32_t later = progress_[operation].later;  // an attempt that fails is listed anew
       next_phase(operation);
@@ -84,16 +84,13 @@ void Run::make_ready(std::uint32_t operation, std::uint32_t cause) {
 
 void Run::wake_at(Instant when, std::uint32_t operation) {
   progress_[operation].later = no_operation;
-  if (latest_ != timers_.end() && latest_->first == when) {
-    progress_[latest_->second.last].later = operation;
-    latest_->second.last = operation;
-    return;
+  if (last_of_latest_ != no_operation && latest_ == when) {
+    progress_[last_of_latest_].later = operation;
+  } else {
+    timers_.push({when, next_sequence_++, operation});
+    latest_ = when;
   }
-  const auto [timer, is_new] = timers_.try_emplace(when, Timer{operation, operation});
-  latest_ = timer;
-  if (is_new) return;
-  progress_[timer->second.last].later = operation;
-  timer->second.last = operation;
+  last_of_latest_ = operation;
 }
 
 void Run::next_phase(std::uint32_t operation) {

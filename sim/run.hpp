@@ -9,8 +9,9 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <optional>
+#include <queue>
 #include <vector>
 
 #include "planner/queues.hpp"
@@ -54,7 +55,12 @@ class Run {
     std::uint32_t later = no_operation;  // the next operation of its timer
   };
   struct Timer {  // a list of operations
-    std::uint32_t first = no_operation, last = no_operation;
+    Instant when;
+    std::uint32_t sequence = 0;  // among those of one instant
+    std::uint32_t first = no_operation;
+    bool operator>(const Timer& other) const {
+      return when != other.when ? when > other.when : sequence > other.sequence;
+    }
   };
 
   bool next_instant(Instant& when);
@@ -78,9 +84,11 @@ class Run {
   const Operations& operations_;
   Queues queues_;
   Timeline timeline_;
-  std::vector<InFlight> progress_;   // by operation
-  std::map<Instant, Timer> timers_;  // operations whose next phase begins at an instant
-  std::map<Instant, Timer>::iterator latest_ = timers_.end();
+  std::vector<InFlight> progress_;                                         // by operation
+  std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;  // whose next phase begins then
+  Instant latest_;                                                         // of the timer added last
+  std::uint32_t last_of_latest_ = no_operation;                            // none where that one is gone
+  std::uint32_t next_sequence_ = 0;
   std::vector<std::uint32_t> ended_, ready_;
   std::vector<Event> events_;
   std::vector<Instant> phase_begins_;  // by operation and phase

@@ -63,9 +63,13 @@ struct Prediction {
 /// How much a run says beyond its totals; terms cost time and memory per operation.
 enum class Detail : std::uint8_t { totals, terms };
 
-/// Whether operations that must run alike are run once for all (sim/quotient.hpp). It changes no time; tests
-/// compare `always` with `never`.
-enum class Symmetry : std::uint8_t { where_useful, always, never };
+/// Whether operations that must run alike are run once for all (sim/quotient.hpp), and where they lie in
+/// memory (QueuePlan::by_place). It changes no time; tests compare `always` and `by_place` with `never`.
+///   where_useful  parts where few are left; else by place where the order of queues jumps about in memory
+///   always        parts, however many
+///   by_place      each operation by itself, all by place
+///   never         each operation by itself, under its own number
+enum class Symmetry : std::uint8_t { where_useful, always, by_place, never };
 
 /// Runs the operations of one proven plan (from expand()) under any number of calibrations: what does not
 /// depend on the calibration is prepared once. The refit and the operations must outlive it. A plan that

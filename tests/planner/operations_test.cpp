@@ -1,5 +1,9 @@
 #include "planner/operations.hpp"
 
+#include <map>
+#include <tuple>
+#include <utility>
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -29,6 +33,45 @@ RC_GTEST_PROP(Operations, carry_every_step_once_and_all_its_bytes, (std::uint64_
   }
   RC_ASSERT(pieces == steps);
   RC_ASSERT(moved == bytes);
+}
+
+/// What steps of a coalescing lane must share, in the words of the plan.
+using JoinedBy = std::tuple<std::uint32_t, std::uint32_t, StepKind, Buffer, Buffer, std::vector<Rank>>;
+
+JoinedBy joined_by(const Plan& plan, const Instance& instance, std::size_t index) {
+  const Pattern& pattern = plan.pattern(instance);
+  const Step& step = pattern.steps[index];
+  std::vector<Rank> ranks;  // source and target; or root, and members
+  if (step.kind != StepKind::all_gather) ranks.push_back(global_rank(instance, step.source));
+  if (!is_collective(step.kind)) ranks.push_back(global_rank(instance, step.target));
+  if (is_collective(step.kind)) {
+    for (const LocalRank rank : pattern.members[step.members]) ranks.push_back(global_rank(instance, rank));
+  }
+  const std::uint32_t lane = std::uint32_t{instance.lane.value} + step.lane;
+  return {lane, plan.group_of(instance, index), step.kind, step.from, step.to, std::move(ranks)};
+}
+
+RC_GTEST_PROP(Operations, join_exactly_the_steps_that_share_lane_group_kind_buffers_and_ranks,
+              (std::uint64_t seed)) {
+  const Refit refit = test::make_refit(*test::refit_cases());
+  Plan plan = test::build_plan(refit, test::options_of(seed));
+  for (Instance& instance : plan.instances) instance.group %= 2;  // so that much is joined
+  for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) plan.lanes[lane].coalesce = lane % 3 != 2;
+  const Operations operations = expand(refit, plan);
+  std::map<JoinedBy, std::uint32_t> known;
+  std::uint32_t next = 0;
+  std::size_t at = 0;
+  for (const Instance& instance : plan.instances) {
+    for (std::size_t i = 0; i < plan.pattern(instance).steps.size(); ++i) {
+      const JoinedBy key = joined_by(plan, instance, i);
+      std::uint32_t expected = next;
+      if (plan.lanes[std::get<0>(key)].coalesce) expected = known.try_emplace(key, next).first->second;
+      RC_ASSERT(operations.of_step[at] == expected);
+      if (expected == next) ++next;
+      ++at;
+    }
+  }
+  RC_ASSERT(operations.list.size() == next);
 }
 
 TEST(Operations, join_what_a_coalescing_lane_moves_between_the_same_ranks_in_one_group) {

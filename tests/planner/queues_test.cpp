@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -90,6 +91,38 @@ RC_GTEST_PROP(Queues, open_exactly_what_the_rule_allows, (std::uint64_t seed)) {
     queues.complete(next, ready);
   }
   RC_ASSERT(queues.waiting() == 0U);
+}
+
+RC_GTEST_PROP(QueuePlan, by_place_opens_the_same_operations_in_the_same_order, (std::uint64_t seed)) {
+  const Operations operations = random_operations(seed);
+  const QueuePlan plan(operations);
+  const QueuePlan placed = plan.by_place();
+  const Indices& order = plan.order();
+  RC_ASSERT(order.size() == operations.list.size());
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const Operation& here = operations.list[order[place]];
+    const auto index = static_cast<std::uint32_t>(place);
+    RC_ASSERT(placed.group_size(index) == plan.group_size(order[place]));
+    if (place == 0) continue;
+    const Operation& before = operations.list[order[place - 1]];
+    RC_ASSERT(std::tie(before.lane, before.group, order[place - 1]) <
+              std::tie(here.lane, here.group, order[place]));
+  }
+  Queues queues(plan), queues_by_place(placed);
+  Indices ready, ready_by_place;
+  queues.begin(ready);
+  queues_by_place.begin(ready_by_place);
+  while (!ready.empty()) {
+    RC_ASSERT(ready.size() == ready_by_place.size());
+    for (std::size_t i = 0; i < ready.size(); ++i) RC_ASSERT(order[ready_by_place[i]] == ready[i]);
+    const auto which = static_cast<std::ptrdiff_t>(*rc::gen::inRange<std::size_t>(0, ready.size()));
+    const std::uint32_t next = ready[to_size(which)], next_by_place = ready_by_place[to_size(which)];
+    ready.erase(ready.begin() + which);
+    ready_by_place.erase(ready_by_place.begin() + which);
+    queues.complete(next, ready);
+    queues_by_place.complete(next_by_place, ready_by_place);
+  }
+  RC_ASSERT(queues_by_place.waiting() == 0U);
 }
 
 RC_GTEST_PROP(QueuePlan, lets_one_queue_stand_for_all_with_the_same_operations, (std::uint64_t seed)) {
@@ -191,6 +224,15 @@ TEST(QueuePlan, keeps_lanes_of_equal_ranks_apart) {
   EXPECT_EQ(plan.merged(), 6U);  // three on each lane
   Queues queues(plan);
   EXPECT_THAT(started(queues), UnorderedElementsAre(0, 1));
+}
+
+TEST(QueuePlan, orders_groups_whose_numbers_lie_far_apart) {
+  ByHand made(2);
+  made.send(0, 1, 4'000'000'000);
+  made.send(0, 1, 7, 1);
+  made.send(0, 1, 4'000'000'000);
+  made.send(0, 1, 0);
+  EXPECT_THAT(QueuePlan(made.operations()).order(), ElementsAre(3, 0, 2, 1));
 }
 
 TEST(QueuePlan, starts_again_as_often_as_wanted) {

@@ -2,6 +2,7 @@
 
 #include "sim/quotient.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -60,6 +61,18 @@ std::string difference(const Prediction& parts, const Prediction& full) {
   return parts.binding_resource == full.binding_resource ? "" : "binding resource";
 }
 
+/// Whether all causes and what follows from them are the same too.
+bool same_path(const Prediction& one, const Prediction& other) {
+  for (std::size_t i = 0; i < one.timeline.spans.size(); ++i) {
+    if (one.timeline.spans[i].cause != other.timeline.spans[i].cause) return false;
+  }
+  const auto same_term = [](const Term& a, const Term& b) {
+    return a.kind == b.kind && a.bulk == b.bulk && a.misc == b.misc && a.other == b.other;
+  };
+  return one.bulk == other.bulk && one.misc == other.misc &&
+         std::equal(one.terms.begin(), one.terms.end(), other.terms.begin(), other.terms.end(), same_term);
+}
+
 struct QuotientCount {
   std::size_t runs = 0, smaller = 0;  // smaller: with fewer parts than operations
 };
@@ -69,10 +82,15 @@ void compare(const Refit& refit, std::uint64_t seed, QuotientCount& count) {
   for (const Plan& plan : test::plans_of(refit)) {
     const Operations operations = expand(refit, plan);
     const Simulator parts(refit, operations, Symmetry::always), full(refit, operations, Symmetry::never);
+    const Simulator placed(refit, operations, Symmetry::by_place);
     for (const Calibration& constants : {wire_only(), calibrated}) {
       const Prediction quick = parts.run(constants, Detail::terms);
-      ASSERT_EQ(difference(quick, full.run(constants, Detail::terms)), "")
+      const Prediction whole = full.run(constants, Detail::terms);
+      ASSERT_EQ(difference(quick, whole), "")
           << "seed " << seed << ", " << plan.policy << ", " << constants.name;
+      const Prediction by_place = placed.run(constants, Detail::terms);
+      ASSERT_EQ(difference(by_place, whole), "") << "by place, seed " << seed << ", " << plan.policy;
+      ASSERT_TRUE(same_path(by_place, whole)) << "by place, seed " << seed << ", " << plan.policy;
       ++count.runs;
       if (quick.parts < operations.list.size()) ++count.smaller;
     }
@@ -118,6 +136,28 @@ std::size_t parts_of(const Refit& refit) {
 TEST(Quotient, runs_pairs_without_anything_in_common_once) { EXPECT_EQ(parts_of(eight_receivers(64)), 1U); }
 
 TEST(Quotient, keeps_a_pair_with_another_size_apart) { EXPECT_EQ(parts_of(eight_receivers(65)), 2U); }
+
+/// Many tensors, so that the order of rounds jumps about in memory.
+TEST(Quotient, leaves_everything_as_it_is_where_operations_are_placed_by_the_order_of_queues) {
+  std::vector<TensorSpec> tensors;
+  for (std::uint32_t t = 0; t < 1200; ++t) {
+    TensorSpec spec;
+    spec.name = "weight" + std::to_string(t);
+    const std::vector<std::int64_t> shape{1024, 1024 + t % 5};
+    spec.source = {shape, Dtype::bf16, contiguous_mesh({16}, Rank{0}), {{0}}, ChunkRule::ceil};
+    spec.target = {shape, Dtype::bf16, contiguous_mesh({16}, Rank{16}), {{1}}, ChunkRule::ceil};
+    tensors.push_back(std::move(spec));
+  }
+  Refit refit = test::make_refit({tensors, 32});
+  refit.fabric = Fabric({"dgx-h100", 4, std::nullopt, std::nullopt});
+  const Operations operations = expand(refit, std::get<Plan>(find_policy("balanced")->make(refit)));
+  const Prediction whole = Simulator(refit, operations, Symmetry::never).run(wire_only(), Detail::terms);
+  for (const Symmetry symmetry : {Symmetry::where_useful, Symmetry::by_place}) {
+    const Prediction other = Simulator(refit, operations, symmetry).run(wire_only(), Detail::terms);
+    EXPECT_EQ(difference(other, whole), "");
+    EXPECT_TRUE(same_path(other, whole));
+  }
+}
 
 TEST(Quotient, is_not_used_where_it_saves_little) {
   const Refit refit = test::make_refit(test::sample_case(1));
