@@ -15,7 +15,7 @@
 namespace isthmus {
 namespace {
 
-constexpr std::size_t lead = 2;  // of a rank's groups, from quantising a region to sending it
+constexpr std::size_t groups_ahead = 2;  // of a rank's groups, from quantising a region to sending it
 
 /// The region that has to be quantised for one that is read.
 Region quantised_around(const Region& region, QuantisedPart part) {
@@ -182,13 +182,13 @@ void Quantiser::keep_groups(Instance& instance, std::uint32_t before, const Quan
   instance.group = 0;
 }
 
-/// The group of the reader's rank that lies `lead` of its groups before, or its first one.
+/// The group of the reader's rank that lies `groups_ahead` of its groups before, or its first one.
 std::uint32_t Quantiser::earlier(const Instance& instance, const Step& reader, std::uint32_t group) const {
   const std::uint32_t lane = instance.lane.value + reader.lane;
   const std::vector<std::uint32_t>& groups = groups_.at({global_rank(instance, reader.source).value, lane});
   const auto at =
       static_cast<std::size_t>(std::lower_bound(groups.begin(), groups.end(), group) - groups.begin());
-  return groups[at - std::min(at, lead)];
+  return groups[at - std::min(at, groups_ahead)];
 }
 
 /// Patterns and schedules that no instance has any more.

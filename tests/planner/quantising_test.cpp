@@ -32,16 +32,18 @@ using test::quantised_refit;
 using test::tensor;
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t seeds = 120;
+constexpr std::uint64_t quantised_seeds = 120;
 
-Plan planned(const Refit& refit) { return std::get<Plan>(find_policy(balanced_quantized)->make(refit)); }
+Plan quantised_plan(const Refit& refit) {
+  return std::get<Plan>(find_policy(balanced_quantized)->make(refit));
+}
 
 TEST(Quantising, at_the_source_ends_with_values_and_scales_on_every_target) {
   std::size_t rounded_out = 0;
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < quantised_seeds; ++seed) {
     SCOPED_TRACE(seed);
     const Refit refit = quantised_refit(seed);
-    const Plan plan = planned(refit);
+    const Plan plan = quantised_plan(refit);
     const Proof proof = check(refit, plan);
     ASSERT_TRUE(proof.proven()) << proof.violations[0].message;
     const test::TwinResult end = test::Twin(refit).run(plan, {seed});
@@ -60,13 +62,13 @@ TEST(Quantising, at_the_source_ends_with_values_and_scales_on_every_target) {
 
 /// Bytes that leave a source's memory, by what they are.
 TEST(Quantising, sends_no_byte_of_bf16_and_33_of_64_of_its_bytes) {
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < quantised_seeds; ++seed) {
     SCOPED_TRACE(seed);
     const Refit refit = quantised_refit(seed, {false, false});
     const test::WireBytes bytes = test::wire_bytes(refit);
     EXPECT_EQ(refit.payload().value, bytes.quantised);
     EXPECT_EQ(bytes.quantised * 64, bytes.bf16 * 33);
-    for (const Pattern& pattern : planned(refit).patterns) {
+    for (const Pattern& pattern : quantised_plan(refit).patterns) {
       for (const Step& step : pattern.steps)
         EXPECT_EQ(step.kind == StepKind::quantize, step.from == Buffer::source);
     }
@@ -83,10 +85,10 @@ TEST(Quantising, adds_no_group_to_any_rank_and_leaves_all_other_steps_where_they
     }
     return places;
   };
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < quantised_seeds; ++seed) {
     SCOPED_TRACE(seed);
     const Refit refit = quantised_refit(seed);
-    const Plan raw = std::get<Plan>(plan_balanced(refit)), plan = planned(refit);
+    const Plan raw = std::get<Plan>(plan_balanced(refit)), plan = quantised_plan(refit);
     EXPECT_EQ(places_of(expand(refit, raw)), places_of(expand(refit, plan)));
     const auto quantises = [&](std::size_t count, const Instance& instance) {
       const std::vector<Step>& steps = plan.pattern(instance).steps;
@@ -102,7 +104,7 @@ TEST(Quantising, adds_no_group_to_any_rank_and_leaves_all_other_steps_where_they
 }
 
 TEST(Quantising, is_refused_where_a_source_shard_cuts_a_group_and_by_all_other_policies) {
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < quantised_seeds; ++seed) {
     SCOPED_TRACE(seed);
     const PlanResult cut = find_policy(balanced_quantized)->make(quantised_refit(seed, {true, true}));
     ASSERT_TRUE(std::holds_alternative<Refused>(cut));
@@ -118,7 +120,7 @@ TEST(Quantising, is_refused_where_a_source_shard_cuts_a_group_and_by_all_other_p
 }
 
 TEST(Quantising, is_proven_of_no_plan_that_leaves_it_out) {
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < quantised_seeds; ++seed) {
     const Refit refit = quantised_refit(seed);
     const Plan raw = std::get<Plan>(plan_balanced(refit));
     const Proof proof = check(refit, raw);
@@ -132,7 +134,7 @@ TEST(Quantising, is_part_of_what_a_plan_is_for_and_of_what_a_bound_is_on) {
   const Refit refit = quantised_refit(3);
   Refit stored = quantised_refit(3);  // trained in MXFP8: the same bytes, nothing to be made of anything
   for (RefitEntry& entry : stored.tensors) entry.tensor.quantised = QuantisedPart::none;
-  const Plan plan = planned(refit);
+  const Plan plan = quantised_plan(refit);
   EXPECT_TRUE(check_against(refit, plan, refit).proven());
   const Proof other = check_against(refit, plan, stored);
   ASSERT_FALSE(other.proven());
@@ -263,7 +265,7 @@ TEST(QuantisingMutation, every_mutant_is_caught_or_shown_to_be_harmless) {
   const test::SeedRange range = test::seeds_of_shard(0, 40 * test::shards);
   for (std::uint64_t seed = range.begin; seed < range.end; ++seed) {
     const Refit refit = quantised_refit(seed);
-    const Plan plan = planned(refit);
+    const Plan plan = quantised_plan(refit);
     const test::Twin twin(refit);
     for (const test::MutationOperator& mutation : operators) {
       Plan mutant = plan;

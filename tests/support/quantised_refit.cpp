@@ -10,7 +10,7 @@
 namespace isthmus::test {
 namespace {
 
-constexpr std::int64_t in_group = 32;
+constexpr std::int64_t group_values = 32;
 
 Layout pick_cut(const std::vector<std::int64_t>& shape, Random& random, bool cut_last) {
   const std::size_t last = shape.size() - 1;
@@ -33,7 +33,7 @@ Layout pick_cut(const std::vector<std::int64_t>& shape, Random& random, bool cut
 
 /// One scale for each group of 32 of these values.
 Layout scales_of(Layout values) {
-  values.shape.back() /= in_group;
+  values.shape.back() /= group_values;
   values.dtype = Dtype::u8;
   return values;
 }
@@ -43,8 +43,8 @@ bool cuts_groups(const Layout& values) {
   for (std::size_t i = 0; i < values.mesh.size(); ++i) {
     Region of_scales = scales.region(i);
     const Region shard = values.region(i);
-    of_scales.begin[of_scales.dimensions - 1] *= in_group;
-    of_scales.end[of_scales.dimensions - 1] *= in_group;
+    of_scales.begin[of_scales.dimensions - 1] *= group_values;
+    of_scales.end[of_scales.dimensions - 1] *= group_values;
     const bool equal = shard == of_scales || (shard.empty() && of_scales.empty());
     if (!equal) return true;
   }
@@ -67,11 +67,11 @@ Refit quantised_refit(std::uint64_t seed, QuantisedRefitOptions options) {
     std::vector<std::int64_t> shape;
     if (random.below(3) == 0) shape.push_back(static_cast<std::int64_t>(1 + random.below(3)));
     shape.push_back(static_cast<std::int64_t>(1 + random.below(4)));
-    shape.push_back(in_group * static_cast<std::int64_t>(1 + random.below(4)));
+    shape.push_back(group_values * static_cast<std::int64_t>(1 + random.below(4)));
     const bool cut = options.cut_groups && m == 0;
     Layout source = pick_cut(shape, random, cut);
     while (cuts_groups(source) != cut) {
-      if (cut) shape.back() = in_group * (1 + 2 * static_cast<std::int64_t>(random.below(2)));
+      if (cut) shape.back() = group_values * (1 + 2 * static_cast<std::int64_t>(random.below(2)));
       source = pick_cut(shape, random, cut);
     }
     Layout target = pick_cut(shape, random, false);

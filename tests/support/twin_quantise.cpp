@@ -8,7 +8,7 @@
 namespace isthmus::test {
 namespace {
 
-constexpr std::size_t in_group = 32;
+constexpr std::size_t twin_group = 32;
 
 }  // namespace
 
@@ -21,9 +21,9 @@ std::uint64_t TwinRun::held_value(std::size_t tensor, std::uint32_t rank, std::s
     if (twin_.refit_.tensors[other].tensor.name + "_scale" != which.name) continue;
     const std::vector<bool>& held = twin_.tensors_[other].source[rank];
     std::size_t values = 0;
-    for (std::size_t i = 0; i < in_group && element * in_group + i < held.size(); ++i)
-      values += held[element * in_group + i] ? std::size_t{1} : 0;
-    return values == in_group ? id_of(tensor, element) + in_bf16 : 0;
+    for (std::size_t i = 0; i < twin_group && element * twin_group + i < held.size(); ++i)
+      values += held[element * twin_group + i] ? std::size_t{1} : 0;
+    return values == twin_group ? id_of(tensor, element) + in_bf16 : 0;
   }
   return 0;
 }
@@ -37,11 +37,12 @@ void TwinRun::quantise(const Operation& operation, std::size_t piece,
   std::map<std::size_t, std::size_t> there;  // by group: values that were read right
   for (std::size_t e = 0; e < elements.size(); ++e) {
     const bool right = values[e] == id_of(tensor, elements[e]) + in_bf16;
-    there[part == QuantisedPart::values ? elements[e] / in_group : elements[e]] += right ? std::size_t{1} : 0;
+    there[part == QuantisedPart::values ? elements[e] / twin_group : elements[e]] +=
+        right ? std::size_t{1} : 0;
     values[e] = right && part != QuantisedPart::none ? id_of(tensor, elements[e]) : 0;
   }
   for (std::size_t e = 0; part == QuantisedPart::values && e < elements.size(); ++e) {
-    if (there[elements[e] / in_group] < in_group) values[e] = 0;
+    if (there[elements[e] / twin_group] < twin_group) values[e] = 0;
   }
 }
 
