@@ -1,6 +1,8 @@
 #include "cli/commands.hpp"
 
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -103,10 +105,10 @@ void require_file(const char* option, const std::optional<std::string>& file) {
     throw InputError({option, 0, ""}, fmt::format("'{}'", *file), "the name of a file");
 }
 
-std::vector<std::string> chosen_policies(const std::vector<std::string>& names) {
+std::vector<std::string> chosen_policies(const std::vector<std::string>& names, bool quantised) {
   std::vector<std::string> chosen;
   std::string known;
-  for (const Policy& policy : policies()) known += fmt::format("{}, ", policy.name);
+  for (const std::string& name : listed_policies(true)) known += fmt::format("{}, ", name);
   for (const std::string& name : names) {
     if (name == "all") continue;
     if (find_policy(name) == nullptr)
@@ -114,14 +116,29 @@ std::vector<std::string> chosen_policies(const std::vector<std::string>& names) 
     chosen.push_back(name);
   }
   const bool all = names.empty() || chosen.size() < names.size();
-  if (!all) return chosen;
-  chosen.clear();
-  for (const Policy& policy : policies()) chosen.emplace_back(policy.name);
-  return chosen;
+  return all ? listed_policies(quantised) : chosen;
 }
 
+void quantise_where_asked(const std::vector<std::string>& names, Scenario& scenario) {
+  const bool only = names.size() == 1 && names.front() == balanced_quantized;
+  if (only && report::lists_quantised(scenario)) scenario.refit.quantise_at = QuantiseAt::source;
+}
+
+namespace {
+
+/// What `balanced-quantized` plans, where it is among the names and the scenario itself sends BF16.
+std::optional<report::SourceVariant> variant_of(const Scenario& scenario,
+                                                const std::vector<std::string>& names) {
+  const bool named = std::find(names.begin(), names.end(), balanced_quantized) != names.end();
+  const bool beside = scenario.refit.quantise_at == QuantiseAt::target && report::lists_quantised(scenario);
+  if (!named || !beside) return std::nullopt;
+  return report::source_variant(scenario);
+}
+
+}  // namespace
+
 int simulate(const SimulateOptions& options) {
-  const std::vector<std::string> names = chosen_policies(options.policies);
+  chosen_policies(options.policies);  // a wrong name is said before anything is read
   require_file("--report", options.report);
   require_file("--plot", options.plot);
   const AssumedScenario read = read_with_assumptions(options.scenario, options.overrides, options.model);
@@ -132,13 +149,18 @@ int simulate(const SimulateOptions& options) {
   const Calibration calibration =
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   const Refit refit = resolve(scenario);
-  const report::Comparison comparison = report::compare(refit, scenario.published, calibration, names,
-                                                        options.links ? report::default_link_steps : 0);
+  const std::vector<std::string> names = chosen_policies(options.policies, report::lists_quantised(scenario));
+  const std::optional<report::SourceVariant> variant = variant_of(scenario, names);
+  const report::Comparison comparison =
+      report::compare(refit, scenario.published, calibration, names,
+                      options.links ? report::default_link_steps : 0, variant ? &*variant : nullptr);
+  const report::PolicyRow* const best = comparison.fastest();
+  const Refit& best_refit = best != nullptr && best->quantised ? *variant->refit : refit;
   std::string json = options.json || options.report ? to_json(comparison) : "";
   if (options.report) {
-    if (const report::PolicyRow* best = comparison.fastest()) {
+    if (best != nullptr) {
       json = report::with_page_data(
-          json, report::page_data(refit, *find_policy(best->policy), calibration, read.assumptions));
+          json, report::page_data(best_refit, *find_policy(best->policy), calibration, read.assumptions));
       write_output(*options.report,
                    page_document({scenario.name, to_table(comparison), json, ""}, report::page_assets()));
     } else {
@@ -148,7 +170,7 @@ int simulate(const SimulateOptions& options) {
   }
   if (options.plot) write_output(*options.plot, report::plot(comparison));
   print(options.json ? json : to_table(comparison));
-  if (options.trace) trace(refit, comparison, calibration, options);
+  if (options.trace) trace(best_refit, comparison, calibration, options);
   for (const report::PolicyRow& row : comparison.policies) {
     if (row.refused.empty() && !row.proven) return 1;
   }
@@ -167,9 +189,12 @@ int verify(const VerifyOptions& options) {
   if (const std::optional<PlanFile> file = find_plan(options.scenario)) return verify_plan(*file, options);
   if (options.against)
     throw InputError({"--against", 0, ""}, "beside a scenario", "a plan file, to be proven for a scenario");
-  const std::vector<std::string> names = chosen_policies(options.policies);
-  const Refit refit = resolve(read_any(options.scenario, options.overrides, options.model));
-  const report::Verdicts verdicts = report::verify(refit, names);
+  chosen_policies(options.policies);
+  const Scenario scenario = read_any(options.scenario, options.overrides, options.model);
+  const std::vector<std::string> names = chosen_policies(options.policies, report::lists_quantised(scenario));
+  const Refit refit = resolve(scenario);
+  const std::optional<report::SourceVariant> variant = variant_of(scenario, names);
+  const report::Verdicts verdicts = report::verify(refit, names, variant ? &*variant : nullptr);
   print(report::verdict_document(refit, verdicts, options.json));
   return verdicts.all_proven() ? 0 : 1;
 }

@@ -30,8 +30,11 @@ struct SimulateOptions {
   bool json = false;
 };
 int simulate(const SimulateOptions& options);
-/// The chosen policies in the order given; all of them for none or `all`. Unknown names are refused.
-std::vector<std::string> chosen_policies(const std::vector<std::string>& names);
+/// The chosen policies in the order given; all of them for none or `all`, with `balanced-quantized` where
+/// `quantised`. Unknown names are refused.
+std::vector<std::string> chosen_policies(const std::vector<std::string>& names, bool quantised = false);
+/// Sources quantise where `balanced-quantized` alone is asked for, of a scenario whose engines want MXFP8.
+void quantise_where_asked(const std::vector<std::string>& names, Scenario& scenario);
 
 /// Says on standard error how much a trace leaves out, if anything.
 void tell_dropped(const std::string& file, const report::TraceSummary& summary);

@@ -13,6 +13,7 @@
 #include "model/calibration.hpp"
 #include "model/input.hpp"
 #include "model/refit.hpp"
+#include "model/scenario_model.hpp"
 #include "model/text.hpp"
 #include "planner/policy.hpp"
 #include "report/comparison.hpp"
@@ -30,8 +31,8 @@ void write_page(const ExplainOptions& options, const AssumedScenario& read,
   const Calibration calibration =
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   const Refit refit = resolve(scenario);
-  const report::Comparison comparison =
-      report::compare(refit, scenario.published, calibration, chosen_policies({}));
+  const report::Comparison comparison = report::compare(refit, scenario.published, calibration,
+                                                        chosen_policies({}, sources_quantise(scenario)));
   const auto shows = [&](const report::PolicyRow& row) {
     return row.policy == explained.policy && row.predicted();
   };

@@ -7,6 +7,7 @@
 #include "model/input_fault.hpp"
 #include "model/quantity.hpp"
 #include "model/refit.hpp"
+#include "model/scenario_model.hpp"
 #include "model/text.hpp"
 #include "report/failure.hpp"
 
@@ -61,7 +62,7 @@ report::FailureQuestion question_of(const FailOptions& options) {
 }  // namespace
 
 int fail(const FailOptions& options) {
-  const std::vector<std::string> names = chosen_policies(options.policies);
+  chosen_policies(options.policies);  // a wrong name is said before anything is read
   const report::FailureQuestion question = question_of(options);
   if (options.tensors && !options.json) {
     throw InputError({"--tensors", 0, ""}, "without --json", "--tensors --json: the list is no table");
@@ -70,6 +71,8 @@ int fail(const FailOptions& options) {
   if (scenario.traffic) {
     throw InputError(scenario.at("traffic"), "plain traffic, which has no steps", "a refit");
   }
+  quantise_where_asked(options.policies, scenario);
+  const std::vector<std::string> names = chosen_policies(options.policies, sources_quantise(scenario));
   if (options.timeout) {
     scenario.disturbances.failed_steps.timeout = time_of("--timeout", *options.timeout);
     if (scenario.disturbances.failed_steps.timeout.value == 0) {

@@ -12,6 +12,7 @@
 #include "model/calibration.hpp"
 #include "model/input_fault.hpp"
 #include "model/quantity.hpp"
+#include "model/scenario_model.hpp"
 #include "model/text.hpp"
 #include "report/membership.hpp"
 
@@ -86,6 +87,10 @@ int membership(const MembershipOptions& options) {
   if (!scenario.model) {
     throw InputError(scenario.at(scenario.traffic ? "traffic" : "tensors"), "no whole refit",
                      "a scenario with model, train and generate");
+  }
+  if (sources_quantise(scenario)) {
+    throw InputError(scenario.at("refit.quantize_at"), "source",
+                     "target: catching up moves what is there, and quantises nothing");
   }
   scenario.disturbances.faults.clear();  // isthmus fail asks for those
   const Calibration calibration =

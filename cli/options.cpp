@@ -8,12 +8,7 @@
 
 namespace isthmus::cli {
 
-std::string policy_names() {
-  std::string names;
-  for (const Policy& policy : policies())
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", policy.name);
-  return names;
-}
+std::string policy_names() { return fmt::format("{}", fmt::join(listed_policies(true), ", ")); }
 
 void add_policy(CLI::App& command, std::vector<std::string>& chosen) {
   command

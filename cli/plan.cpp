@@ -44,14 +44,15 @@ TensorId find_tensor(const PlanFile& file, const std::string& name) {
 int plan(const PlanOptions& options) {
   const Policy* policy = find_policy(options.policy);
   if (policy == nullptr) {
-    std::vector<std::string_view> names;
-    for (const Policy& known : policies()) names.push_back(known.name);
+    const std::vector<std::string> known = listed_policies(true);
+    std::vector<std::string_view> names(known.begin(), known.end());
     throw InputError({"--policy", 0, ""}, fmt::format("'{}'", printable(options.policy)),
-                     fmt::format("{}", fmt::join(closest_first(options.policy, names), ", ")));
+                     fmt::format("{}", fmt::join(closest_first(options.policy, std::move(names)), ", ")));
   }
   if (options.output == "-" && options.json)
     throw InputError({"--json", 0, ""}, "the plan itself goes to standard output", "-o FILE beside --json");
-  const Scenario scenario = read_any(options.scenario, options.overrides, options.model);
+  Scenario scenario = read_any(options.scenario, options.overrides, options.model);
+  quantise_where_asked({options.policy}, scenario);  // the file says what it is for
   const Refit refit = resolve(scenario);
   const Calibration calibration =
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));

@@ -10,13 +10,14 @@
 #include "model/calibration.hpp"
 #include "model/input.hpp"
 #include "model/refit.hpp"
+#include "model/scenario_model.hpp"
 #include "model/scenario_step.hpp"
 #include "model/text.hpp"
 
 namespace isthmus::cli {
 
 int step(const StepOptions& options) {
-  const std::vector<std::string> names = chosen_policies(options.policies);
+  chosen_policies(options.policies);  // a wrong name is said before anything is read
   const std::vector<Override> overrides = parse_overrides(options.overrides);
   const Input input = read_input(options.scenario, overrides, options.model);
   std::optional<StepSpec> spec;
@@ -25,7 +26,9 @@ int step(const StepOptions& options) {
     throw InputError({printable(options.scenario, 4096), 0, "step"}, "no such key",
                      "a scenario of a whole refit with step (docs/step.md)");
   }
-  const Scenario& scenario = input.scenario;
+  Scenario scenario = input.scenario;
+  quantise_where_asked(options.policies, scenario);
+  const std::vector<std::string> names = chosen_policies(options.policies, sources_quantise(scenario));
   const Calibration calibration =
       read_calibration(scenario.calibration, scenario.file.parent_path(), scenario.at("calibration"));
   const Refit refit = resolve(scenario);

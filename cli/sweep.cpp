@@ -66,7 +66,8 @@ report::SweepResult run(const SweepOptions& options, const SweepSpace& space,
 
 int sweep(const SweepOptions& options) {
   const SweepSpace space = read_sweep_space(options.space, parse_overrides(options.overrides));
-  const std::vector<std::string> policies = chosen_policies(space.policies);
+  const std::vector<std::string> policies = chosen_policies(
+      space.policies, space.generate.quantize_mxfp8 && space.refit.quantise_at == QuantiseAt::source);
   const report::SweepCandidates candidates = report::sweep_candidates(space, policies);
   std::unique_ptr<hw::JobTeam> team;
   // The launcher says how many processes a machine has; one thread each, unless told otherwise.

@@ -182,6 +182,10 @@ class ProgramBuilder {
 
 Program::Program(const Refit& refit, const Plan& plan)
     : refit_(refit), plan_(plan), operations_(expand(refit, plan)) {
+  if (refit.sources_quantise()) {
+    throw InputError({refit.name, 0, "refit.quantize_at"}, "source",
+                     "target: backends move bytes as they are, and compute no MXFP8");
+  }
   ProgramBuilder(*this).run();
 }
 

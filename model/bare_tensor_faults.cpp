@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "model/bare_tensors.hpp"
+#include "model/scenario_model.hpp"
 #include "model/scenario_reader.hpp"
 #include "model/text.hpp"
 
@@ -257,6 +258,10 @@ class Judge {
 
 }  // namespace
 
-std::vector<InputFault> tensor_faults(const Scenario& scenario) { return Judge(scenario).run(); }
+std::vector<InputFault> tensor_faults(const Scenario& scenario) {
+  std::vector<InputFault> faults = Judge(scenario).run();
+  if (scenario.refit.quantise_at == QuantiseAt::source) faults.push_back(nothing_to_quantise(scenario));
+  return faults;
+}
 
 }  // namespace isthmus

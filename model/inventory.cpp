@@ -98,6 +98,11 @@ std::string_view to_string(Role role) {
   return names.at(static_cast<std::size_t>(role));
 }
 
+std::string_view to_string(QuantisedPart part) {
+  constexpr std::array<std::string_view, 3> names{"none", "values", "scales"};
+  return names.at(static_cast<std::size_t>(part));
+}
+
 std::int64_t TensorPattern::count() const {
   // A what-if with fewer layers may have taken all of a pattern's.
   if (layers.empty() && (home == Home::layer || name.find("{l}") != std::string::npos)) return 0;

@@ -27,6 +27,10 @@ std::string_view to_string(Role role);
 /// padded as needed.
 enum class TensorParallel : std::uint8_t { replicated, rows, columns, vocabulary };
 
+/// What a source computes of a matrix that it holds in BF16 before sending it: MXFP8 values, or their scales.
+enum class QuantisedPart : std::uint8_t { none, values, scales };
+std::string_view to_string(QuantisedPart part);
+
 /// Where a tensor lives under pipeline parallelism.
 enum class Home : std::uint8_t { layer, first_stage, last_stage };
 
@@ -44,11 +48,13 @@ struct TensorPattern {
   // k and v projections: their rows are so many heads, which engines with more ranks repeat; 0 for others
   std::int64_t key_value_heads = 0;
   // What model/precision.hpp decides: dtype in a refit, elements that shards along the cut dimension keep
-  // together, whether these are the scales of the pattern before, and of BF16 that the receiver quantises.
+  // together, whether these are the scales of the pattern before, of BF16 that the receiver quantises, and
+  // what the source quantises.
   Dtype wire = Dtype::bf16;
   std::int64_t block = 1;
   bool scale = false;
   bool receiver_quantises = false;
+  QuantisedPart quantised = QuantisedPart::none;
 
   std::int64_t count() const;     // tensors
   std::int64_t elements() const;  // of one tensor
@@ -102,6 +108,7 @@ struct RefitTensor {
   std::int64_t key_value_heads = 0;  // as in the pattern, and so are these
   std::int64_t block = 1;
   bool receiver_quantises = false;
+  QuantisedPart quantised = QuantisedPart::none;
   std::int64_t copy_of = 0;  // copies of the first experts of so many, for spare slots; 0 for others
   bool tied_head = false;    // the embedding once more, as the head of the last generation stage
   bool copy = false;         // its elements are all another tensor's: bounds do not count them again

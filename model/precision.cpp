@@ -158,6 +158,30 @@ void mark_receiver_quantises(Inventory& inventory) {
     pattern.receiver_quantises = is_quantised(pattern, WirePrecision::mxfp8);
 }
 
+void mark_source_quantises(Inventory& travelling) {
+  for (TensorPattern& pattern : travelling.patterns) {
+    if (pattern.wire == Dtype::fp8_e4m3) pattern.quantised = QuantisedPart::values;
+    if (pattern.scale) pattern.quantised = QuantisedPart::scales;
+  }
+}
+
+std::string values_name(std::string_view scales) {
+  constexpr std::string_view suffix = "_scale";
+  std::string name(scales);
+  const std::size_t at = name.rfind(suffix);
+  return at == std::string::npos ? name : name.erase(at, suffix.size());
+}
+
+Bytes quantising_traffic(QuantisedPart part, Bytes made) {
+  const std::int64_t bf16 = element_size(Dtype::bf16).value;
+  switch (part) {
+    case QuantisedPart::none: return {};
+    case QuantisedPart::values: return made * (bf16 + 1);
+    case QuantisedPart::scales: return made * (bf16 * mxfp8_group + 1);
+  }
+  return {};
+}
+
 std::int64_t target_block(const RefitTensor& tensor) {
   const bool groups = tensor.receiver_quantises && tensor.tensor_parallel == TensorParallel::columns;
   return groups ? mxfp8_group : tensor.block;

@@ -13,6 +13,7 @@
 // Sources: DeepSeek-V3's checkpoint (FP8), OCP Microscaling 1.0 (MXFP8).
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "model/inventory.hpp"
@@ -52,6 +53,13 @@ PrecisionTotals precision_totals(const Inventory& travelling, PayloadOptions opt
 
 /// Marks what a receiver quantises to MXFP8 on arrival; the wire stays BF16.
 void mark_receiver_quantises(Inventory& inventory);
+/// Marks what sources quantise to MXFP8 before they send it, of an inventory in that precision.
+void mark_source_quantises(Inventory& travelling);
+/// The name of the values that a tensor of scales belongs to.
+std::string values_name(std::string_view scales);
+/// Bytes that a source reads and writes in memory to make so many bytes of values or of scales: 2 bytes of
+/// BF16 for each value, 64 for each scale, for a scale is the exponent of the largest of its 32.
+Bytes quantising_traffic(QuantisedPart part, Bytes made);
 /// How many elements along the cut dimension the shards of the receiving side must keep together.
 std::int64_t target_block(const RefitTensor& tensor);
 /// Bytes that a part of `tensor` takes on a generation rank once it is loaded.

@@ -75,7 +75,7 @@ Refit resolve_model(const Scenario& scenario, Fabric fabric) {
   refit.stages = scenario.train->pp;
   refit.totals = totals(inventory);
   const ModelSpec& model = *scenario.model;
-  refit.wire = precision_totals(in_precision(inventory, model.precision), {model.mtp, model.vision});
+  refit.wire = precision_totals(in_precision(inventory, wire_precision(scenario)), {model.mtp, model.vision});
   refit.gpu_of_rank = rank_places(scenario, refit.fabric);
   add_relay_ranks(refit);
   add_tensors(scenario, inventory, refit);
@@ -193,6 +193,11 @@ Bytes Refit::payload() const {
     if (!entry.tensor.copy) sum += geometries[entry.geometry].source.bytes();
   }
   return sum;
+}
+
+bool Refit::sources_quantise() const {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const RefitEntry& entry) { return entry.tensor.quantised != QuantisedPart::none; });
 }
 
 Bytes Refit::largest_live_share() const {

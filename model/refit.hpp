@@ -59,6 +59,8 @@ struct Refit {
   std::size_t members() const { return gpu_of_rank.size() - relay_ranks; }
   const Geometry& geometry(TensorId tensor) const { return geometries[tensors[tensor.index()].geometry]; }
   GpuId gpu(Rank rank) const { return gpu_of_rank[rank.index()]; }
+  /// Whether sources quantise some tensor before they send it.
+  bool sources_quantise() const;
   /// Bytes of all tensors together, once each and without copies: the payload of this refit.
   Bytes payload() const;
   /// The most bytes of weights that one target rank holds once they are loaded, where it may quantise them.

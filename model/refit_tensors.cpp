@@ -49,6 +49,7 @@ Template make_template(const TensorPattern& pattern, const std::string& name,
   made.tensor.dtype = pattern.wire;
   made.tensor.block = pattern.block;
   made.tensor.receiver_quantises = pattern.receiver_quantises;
+  made.tensor.quantised = pattern.quantised;
   return made;
 }
 

@@ -110,7 +110,7 @@ M2nSpec read_m2n(const YamlValue& value) {
 }  // namespace
 
 RefitSpec read_refit_rest(const YamlValue& value) {
-  value.allow_only({"bulk", "streams", "buffers", "packet_bytes", "relay", "m2n"});
+  value.allow_only({"bulk", "streams", "buffers", "packet_bytes", "relay", "m2n", "quantize_at"});
   RefitSpec spec;
   read_count(value, "buffers", spec.buffers, max_in_flight);
   if (const auto size = value.find("packet_bytes")) {
@@ -124,6 +124,11 @@ RefitSpec read_refit_rest(const YamlValue& value) {
     spec.relay = name == "any" ? Relay::any : Relay::members;
   }
   if (const auto m2n = value.find("m2n")) spec.m2n = read_m2n(*m2n);
+  if (const auto at = value.find("quantize_at")) {
+    const std::string name = at->text("target or source");
+    if (name != "target" && name != "source") at->refuse("target or source");
+    spec.quantise_at = name == "source" ? QuantiseAt::source : QuantiseAt::target;
+  }
   return spec;
 }
 

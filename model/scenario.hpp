@@ -94,6 +94,9 @@ struct BulkRule {
 
 enum class Relay : std::uint8_t { members, any };
 
+/// Where MXFP8 is made of BF16: by each receiver on arrival, or by the sources before they send.
+enum class QuantiseAt : std::uint8_t { target, source };
+
 /// How NCCL M2N carries a tensor: model/m2n_rules.hpp. automatic: split communicators where M2N takes them.
 enum class M2nPlan : std::uint8_t { ring, direct };
 enum class M2nSplit : std::uint8_t { automatic, on, off };
@@ -110,6 +113,7 @@ struct RefitSpec {
   Bytes packet_bytes{1'700'000'000};  // a packet closes when its total reaches this (NeMo RL: 2 % of memory)
   Relay relay = Relay::any;           // may GPUs outside both sides relay?
   M2nSpec m2n{};                      // for the policies m2n-*
+  QuantiseAt quantise_at = QuantiseAt::target;  // with `generate.quantize`
   friend bool operator==(const RefitSpec&, const RefitSpec&) = default;
 };
 

@@ -27,6 +27,8 @@ std::vector<InputFault> precision_faults(const Scenario& scenario, const Invento
   const ModelSpec& model = *scenario.model;
   const bool receiver = scenario.generate->quantize_mxfp8;
   std::vector<InputFault> faults;
+  if (scenario.refit.quantise_at == QuantiseAt::source && !receiver)
+    faults.push_back(nothing_to_quantise(scenario));
   if (receiver && model.precision != WirePrecision::bf16) {
     faults.push_back({scenario.at("generate.quantize"),
                       fmt::format("mxfp8 beside model.dtype {}", to_string(model.precision)),
@@ -44,6 +46,20 @@ std::vector<InputFault> precision_faults(const Scenario& scenario, const Invento
 }
 
 }  // namespace
+
+WirePrecision wire_precision(const Scenario& scenario) {
+  return sources_quantise(scenario) ? WirePrecision::mxfp8 : scenario.model->precision;
+}
+
+bool sources_quantise(const Scenario& scenario) {
+  return scenario.refit.quantise_at == QuantiseAt::source && scenario.generate &&
+         scenario.generate->quantize_mxfp8;
+}
+
+InputFault nothing_to_quantise(const Scenario& scenario) {
+  return {scenario.at("refit.quantize_at"), "source without generate.quantize",
+          "source with generate.quantize: mxfp8 only", "target"};
+}
 
 Inventory read_full_inventory(const Scenario& scenario) {
   const ModelSpec& model = *scenario.model;
@@ -113,8 +129,11 @@ void add_tied_head(std::vector<RefitTensor>& tensors) {
 
 std::vector<RefitTensor> list_tensors(const Scenario& scenario, const Inventory& inventory) {
   const BulkRule& rule = scenario.refit.bulk;
-  Inventory travelling = in_precision(inventory, scenario.model->precision);
-  if (scenario.generate->quantize_mxfp8) mark_receiver_quantises(travelling);
+  Inventory travelling = in_precision(inventory, wire_precision(scenario));
+  if (sources_quantise(scenario))
+    mark_source_quantises(travelling);
+  else if (scenario.generate->quantize_mxfp8)
+    mark_receiver_quantises(travelling);
   std::vector<RefitTensor> tensors = refit_tensors(
       travelling, {scenario.model->mtp, scenario.model->vision}, [&rule](const TensorPattern& pattern) {
         return rule.kind == BulkRule::Kind::all || pattern.role == Role::bulk;

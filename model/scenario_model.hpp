@@ -12,6 +12,13 @@
 
 namespace isthmus {
 
+/// Whether what trains in BF16 is quantised before it is sent (`refit.quantize_at: source`).
+bool sources_quantise(const Scenario& scenario);
+/// What travels: `model.dtype`, or MXFP8 where sources quantise.
+WirePrecision wire_precision(const Scenario& scenario);
+/// The fault of `refit.quantize_at: source` where no receiver wants MXFP8.
+InputFault nothing_to_quantise(const Scenario& scenario);
+
 /// As the configuration says, all layers: a config.json, a manifest or a checkpoint (model/checkpoint.hpp).
 Inventory read_full_inventory(const Scenario& scenario);
 std::vector<InputFault> model_faults(const Scenario& scenario, const Inventory& full);

@@ -58,6 +58,8 @@ std::vector<InputFault> nemo_rl_scenario_faults(const Scenario& scenario) {
   };
   require(scenario.model->precision != WirePrecision::mxfp8, "model.dtype", "mxfp8",
           "bf16 or blockwise fp8 (nothing trains in MXFP8)", "bf16, with generate.quantize: mxfp8");
+  require(scenario.refit.quantise_at == QuantiseAt::target, "refit.quantize_at", "source",
+          "target (generation quantises on receipt)", "target");
   require(train.etp.value_or(1) == 1, "train.etp", fmt::format("{}", train.etp.value_or(1)), "1, or unset",
           "1");
   require(train.stages.empty(), "train.stages", "layers per stage", "layers_first and layers_last",

@@ -156,9 +156,11 @@ std::string m2n(const M2nSpec& spec) {
 }
 
 std::string refit(const RefitSpec& spec) {
-  return fmt::format("refit: {{bulk: {}, streams: {}, buffers: {}, packet_bytes: {}, relay: {}, m2n: {}}}\n",
-                     bulk(spec.bulk), spec.streams, spec.buffers, to_string(spec.packet_bytes),
-                     spec.relay == Relay::any ? "any" : "members", m2n(spec.m2n));
+  return fmt::format(
+      "refit: {{bulk: {}, streams: {}, buffers: {}, packet_bytes: {}, relay: {}, m2n: {}{}}}\n",
+      bulk(spec.bulk), spec.streams, spec.buffers, to_string(spec.packet_bytes),
+      spec.relay == Relay::any ? "any" : "members", m2n(spec.m2n),
+      spec.quantise_at == QuantiseAt::source ? ", quantize_at: source" : "");
 }
 
 std::string content(const Scenario& scenario) {

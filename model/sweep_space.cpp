@@ -125,7 +125,7 @@ void read_refit_choices(const YamlValue& root, SweepSpace& space) {
   space.bulk = {space.refit.bulk};
   space.streams = {space.refit.streams};
   if (!value) return;
-  value->allow_only({"bulk", "streams", "buffers", "packet_bytes", "relay", "m2n"});
+  value->allow_only({"bulk", "streams", "buffers", "packet_bytes", "relay", "m2n", "quantize_at"});
   if (const auto bulk = value->find("bulk")) {
     space.bulk.clear();
     for (const YamlValue& item : values_of(*bulk)) add_once(item, read_bulk(item), space.bulk);

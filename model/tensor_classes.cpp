@@ -49,14 +49,19 @@ Bytes fullest(const StageCounts& counts, const std::vector<std::vector<Bytes>>& 
 ClassedTensors classed(std::vector<RefitTensor> tensors) {
   ClassedTensors result;
   using Key = std::tuple<std::vector<std::int64_t>, Dtype, Role, TensorParallel, bool, std::int64_t,
-                         std::int64_t, std::int64_t, std::tuple<bool, bool, std::int64_t>>;
+                         std::int64_t, std::int64_t, std::tuple<bool, bool, std::int64_t, QuantisedPart>>;
   std::map<Key, std::size_t> known;
   for (std::uint32_t t = 0; t < tensors.size(); ++t) {
     const RefitTensor& tensor = tensors[t];
-    const Key key{
-        tensor.shape,           tensor.dtype,  tensor.role,
-        tensor.tensor_parallel, tensor.expert, tensor.key_value_heads,
-        tensor.block,           tensor.parts,  {tensor.receiver_quantises, tensor.copy, tensor.copy_of}};
+    const Key key{tensor.shape,
+                  tensor.dtype,
+                  tensor.role,
+                  tensor.tensor_parallel,
+                  tensor.expert,
+                  tensor.key_value_heads,
+                  tensor.block,
+                  tensor.parts,
+                  {tensor.receiver_quantises, tensor.copy, tensor.copy_of, tensor.quantised}};
     const auto [at, is_new] = known.emplace(key, result.classes.size());
     if (is_new) result.classes.push_back({tensor, {}});
     result.classes[at->second].members.push_back(t);
@@ -80,7 +85,8 @@ Bytes train_memory(const Scenario& scenario, const ClassedTensors& tensors, int 
     const std::vector<Region> regions = layout.regions();
     std::map<Region, std::int64_t> holders = holders_of(regions);
     std::vector<Bytes>& of_rank = bytes.emplace_back(layout.mesh.size());
-    const bool owned = !each.tensor.copy;  // copies exist on the generation side only
+    // Copies exist on the generation side only, scales that sources compute in no optimiser.
+    const bool owned = !each.tensor.copy && each.tensor.quantised != QuantisedPart::scales;
     for (std::size_t i = 0; owned && i < regions.size(); ++i) {
       const std::int64_t elements = regions[i].volume(), replicas = holders[regions[i]];
       of_rank[layout.mesh.ranks[i].index()] = Bytes{elements * 6 + (elements * 12 + replicas - 1) / replicas};

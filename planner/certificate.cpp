@@ -1,6 +1,7 @@
 #include "planner/certificate.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 
@@ -68,7 +69,10 @@ class CertificateVerifier {
   std::string model_fault() const {
     if (!certificate_.model.unicast) return "switches that copy messages are not in the model";
     if (certificate_.model == bound_model(refit_, certificate_.model.detours)) return "";
-    return "it states another model than the refit's: relay, dtypes on the wire, or quantising by receivers";
+    return fmt::format(
+        "it states another model than the refit's: relay, dtypes on the wire, or where they are quantised "
+        "({}; {})",
+        to_string(certificate_.model.quantised), to_string(quantised_where(refit_)));
   }
 
   std::string class_fault() const {
@@ -178,15 +182,25 @@ class CertificateVerifier {
 
 }  // namespace
 
+std::string_view to_string(Quantised quantised) {
+  constexpr std::array<std::string_view, 3> names{"none", "target", "source"};
+  return names.at(static_cast<std::size_t>(quantised));
+}
+
+Quantised quantised_where(const Refit& refit) {
+  if (refit.sources_quantise()) return Quantised::source;
+  const bool receivers = std::any_of(refit.tensors.begin(), refit.tensors.end(),
+                                     [](const RefitEntry& entry) { return entry.tensor.receiver_quantises; });
+  return receivers ? Quantised::target : Quantised::none;
+}
+
 BoundModel bound_model(const Refit& refit, bool detours) {
   BoundModel model;
   model.detours = detours;
   model.relay = refit.settings.relay;
   std::set<Dtype> wire;
-  for (const RefitEntry& entry : refit.tensors) {
-    wire.insert(entry.tensor.dtype);
-    model.receiver_quantises = model.receiver_quantises || entry.tensor.receiver_quantises;
-  }
+  for (const RefitEntry& entry : refit.tensors) wire.insert(entry.tensor.dtype);
+  model.quantised = quantised_where(refit);
   model.wire.assign(wire.begin(), wire.end());
   return model;
 }

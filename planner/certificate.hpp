@@ -10,19 +10,26 @@
 // its own, asks the fabric for routes and adds up in 128-bit integers. It shares no code with the bound.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/refit.hpp"
 
 namespace isthmus {
 
+/// Who makes MXFP8 of BF16: nobody; receivers, of the BF16 that travels; sources, before it travels.
+enum class Quantised : std::uint8_t { none, target, source };
+std::string_view to_string(Quantised quantised);
+/// Of a refit: the bytes that travel, and so bounds and plans, are comparable only where it is the same.
+Quantised quantised_where(const Refit& refit);
+
 /// What a bound is a bound on. A plan outside its model may be faster.
 struct BoundModel {
-  bool unicast = true;              // no switch copies a message
-  bool detours = false;             // what a domain alone holds may reach its GPUs through other domains
-  Relay relay = Relay::any;         // as RefitSpec::relay
-  std::vector<Dtype> wire{};        // dtypes that travel, ascending
-  bool receiver_quantises = false;  // the wire carries what some receivers quantise on arrival
+  bool unicast = true;        // no switch copies a message
+  bool detours = false;       // what a domain alone holds may reach its GPUs through other domains
+  Relay relay = Relay::any;   // as RefitSpec::relay
+  std::vector<Dtype> wire{};  // dtypes that travel, ascending
+  Quantised quantised = Quantised::none;
   friend bool operator==(const BoundModel&, const BoundModel&) = default;
 };
 

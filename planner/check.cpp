@@ -31,6 +31,7 @@ class Checker {
     malformed_ = !check_lanes(refit_, plan_, limits_, proof_);
     for (std::size_t i = 0; i < plan_.instances.size(); ++i) check_instance(i);
     check_tensors();
+    check_scales(refit_, limits_, proof_);
     if (!malformed_) check_group_sizes(refit_, plan_, limits_, proof_);
     if (!malformed_) check_wait_cycles(refit_, plan_, limits_, proof_);
     if (!malformed_) check_buffers(refit_, plan_, limits_, proof_);
@@ -40,8 +41,8 @@ class Checker {
   }
 
  private:
-  /// Pattern, geometry, bases, and whether the tensor has to be installed.
-  using ProofKey = std::tuple<std::uint32_t, std::uint32_t, RelativeBases, bool>;
+  /// Pattern, geometry, bases, and what the tensor asks for.
+  using ProofKey = std::tuple<std::uint32_t, std::uint32_t, RelativeBases, TensorDemands>;
 
   const std::string& name(TensorId tensor) const { return refit_.tensors[tensor.index()].tensor.name; }
   void add_malformed(TensorId tensor, std::string message) {
@@ -152,12 +153,12 @@ void Checker::check_pattern(const Instance& instance) {
   const GeometryShards& shards = shards_[entry.geometry];
   const Pattern& pattern = plan_.pattern(instance);
   const Binding binding = bind(instance, extents_[instance.pattern.index()], entry, shards);
-  const bool install = entry.tensor.install;
-  const auto added = proofs_.try_emplace({instance.pattern.value, entry.geometry, binding.bases, install});
+  const TensorDemands demands{entry.tensor.install, entry.tensor.quantised};
+  const auto added = proofs_.try_emplace({instance.pattern.value, entry.geometry, binding.bases, demands});
   PatternProof& known = added.first->second;
   if (added.second) {
     known =
-        prove_pattern(pattern, refit_.geometries[entry.geometry], shards, binding.bases, install, limits_);
+        prove_pattern(pattern, refit_.geometries[entry.geometry], shards, binding.bases, demands, limits_);
     if (known.count == 0) ++proof_.patterns_proven;
   }
   proof_.steps_checked += pattern.steps.size();
@@ -224,6 +225,8 @@ std::string_view to_string(Fault fault) {
     case Fault::too_many_puts: return "too_many_puts";
     case Fault::never_made: return "never_made";
     case Fault::not_connected: return "not_connected";
+    case Fault::wrong_dtype: return "wrong_dtype";
+    case Fault::group_cut: return "group_cut";
   }
   return "";
 }

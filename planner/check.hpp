@@ -10,6 +10,7 @@
 //              counts them, bytes of one message and one buffer, ranks and indices in range
 //   ranks      communicators that all ranks of their parent make, and that have all ranks of a step
 //   install    tensors that an engine has to load or process are, after their last write
+//   dtypes     what sources quantise travels quantised, in whole groups, from ranks that hold these in BF16
 // It shares nothing with the policies but the value types of model/ and planner/plan.hpp.
 // Equal (pattern, geometry, relative bases) are proven once; an instance adds only its binding.
 // A plan is proven when no violation is found. Each violation names a tensor, an element, the steps involved.
@@ -45,6 +46,8 @@ enum class Fault : std::uint8_t {
   too_many_puts,     // more puts between two ranks in flight than the executor allows
   never_made,        // a communicator that some rank of its parent does not help to make
   not_connected,     // a step whose ranks have no communicator in common
+  wrong_dtype,       // a tensor that does not travel in its dtype: BF16 in place of MXFP8, or quantised twice
+  group_cut,         // a scale, or a part of its group, from a rank that does not hold all of the group
 };
 std::string_view to_string(Fault fault);
 

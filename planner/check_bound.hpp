@@ -1,5 +1,5 @@
 #pragma once
-// Internal to the checker: a pattern bound to relative ranks and to a geometry's shards, and the four
+// Internal to the checker: a pattern bound to relative ranks and to a geometry's shards, and the
 // questions asked of it. Each question reports into a PlanFindings; the later ones need that find_form_faults
 // found nothing.
 
@@ -78,6 +78,8 @@ void find_unheld_reads(const BoundPattern& bound, PlanFindings& findings);
 void find_coverage_faults(const BoundPattern& bound, PlanFindings& findings);
 /// Target elements that no load of their rank takes, of a tensor that has to be installed.
 void find_missing_installs(const BoundPattern& bound, PlanFindings& findings);
+/// Steps that send or make another dtype than the one that travels, or that cut a group of values.
+void find_wrong_dtypes(const BoundPattern& bound, QuantisedPart quantised, PlanFindings& findings);
 /// Messages and copies of more bytes than allowed. Collectives count in 64 bits everywhere.
 void find_large_messages(const BoundPattern& bound, Bytes largest, PlanFindings& findings);
 /// True when some rank has the whole tensor in staging at the end.

@@ -183,7 +183,7 @@ bool stages_full_tensor(const BoundPattern& bound) {
   const Region tensor = whole(bound.geometry.source.shape);
   std::vector<std::int64_t> staged(bound.bases.ranks, 0);
   for (const Step& step : bound.pattern.steps) {
-    if (step.to != Buffer::staging) continue;
+    if (step.to != Buffer::staging || step.kind == StepKind::quantize) continue;  // of what it holds anyway
     const std::int64_t volume = step.region.volume();
     bound.for_each_receiver(step, [&](std::uint32_t rank) { staged[rank] += volume; });
   }
@@ -191,7 +191,8 @@ bool stages_full_tensor(const BoundPattern& bound) {
     if (staged[rank] < tensor.volume()) continue;
     std::vector<Region> parts;
     for (const Step& step : bound.pattern.steps) {
-      if (step.to == Buffer::staging && bound.receives(step, rank)) parts.push_back(step.region);
+      if (step.to != Buffer::staging || step.kind == StepKind::quantize) continue;
+      if (bound.receives(step, rank)) parts.push_back(step.region);
     }
     if (covers(tensor, parts)) return true;
   }

@@ -9,7 +9,7 @@ namespace isthmus {
 namespace {
 
 std::string buffer_fault(const Step& step) {
-  if (step.kind > StepKind::load || step.from > Buffer::target || step.to > Buffer::target) {
+  if (step.kind > last_step_kind || step.from > Buffer::target || step.to > Buffer::target) {
     return "has an unknown kind or buffer";
   }
   if (step.to == Buffer::source) return "writes to the source buffer, which is read only";
@@ -22,6 +22,10 @@ std::string buffer_fault(const Step& step) {
   if (step.kind == StepKind::pack && (step.from == Buffer::staging || step.to != Buffer::staging)) {
     return fmt::format("packs from {} to {}; a pack goes from source or target to staging",
                        to_string(step.from), to_string(step.to));
+  }
+  if (step.kind == StepKind::quantize && (step.from != Buffer::source || step.to != Buffer::staging)) {
+    return fmt::format("quantises from {} to {}; it goes from source to staging", to_string(step.from),
+                       to_string(step.to));
   }
   return {};
 }

@@ -8,7 +8,7 @@
 namespace isthmus {
 namespace {
 
-constexpr std::uint32_t kinds = static_cast<std::uint32_t>(StepKind::load) + 1;
+constexpr std::uint32_t kinds = static_cast<std::uint32_t>(last_step_kind) + 1;
 
 /// Steps of one lane and kind.
 std::uint32_t class_of(std::uint32_t lane, const Step& step) {

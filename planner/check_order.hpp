@@ -36,6 +36,8 @@ void check_wait_cycles(const Refit& refit, const Plan& plan, const Limits& limit
 bool check_lanes(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
 /// Communicators that are never made, and steps whose ranks have none in common.
 void check_communicators(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
+/// Scales whose ranks do not hold the values that they are computed of.
+void check_scales(const Refit& refit, const Limits& limits, Proof& proof);
 /// Puts into another NVLink domain, and more of them in flight than allowed.
 void check_puts(const Refit& refit, const Plan& plan, const Limits& limits, Proof& proof);
 

@@ -94,7 +94,7 @@ Binding bind(const Instance& instance, const PatternExtent& extent, const RefitE
 }
 
 PatternProof prove_pattern(const Pattern& pattern, const Geometry& geometry, const GeometryShards& shards,
-                           const RelativeBases& bases, bool install, const Limits& limits) {
+                           const RelativeBases& bases, const TensorDemands& demands, const Limits& limits) {
   PatternProof proof;
   PlanFindings findings{proof, limits.most_violations};
   const BoundPattern bound(pattern, geometry, shards, bases);
@@ -102,7 +102,8 @@ PatternProof prove_pattern(const Pattern& pattern, const Geometry& geometry, con
   if (proof.malformed) return proof;
   find_unheld_reads(bound, findings);
   find_coverage_faults(bound, findings);
-  if (install) find_missing_installs(bound, findings);
+  find_wrong_dtypes(bound, demands.quantised, findings);
+  if (demands.install) find_missing_installs(bound, findings);
   find_large_messages(bound, limits.largest_size, findings);
   proof.full_tensor_staged = shards.sharded && stages_full_tensor(bound);
   return proof;

@@ -63,6 +63,13 @@ struct PlanFinding {
   std::string detail;  // the message after "tensor T, element E on rank R: "
 };
 
+/// What a tensor asks of a plan beside its bytes.
+struct TensorDemands {
+  bool install = false;
+  QuantisedPart quantised = QuantisedPart::none;
+  friend auto operator<=>(const TensorDemands&, const TensorDemands&) = default;
+};
+
 struct PatternProof {
   std::vector<PlanFinding> findings;  // the first ones
   std::size_t count = 0;              // all
@@ -70,6 +77,6 @@ struct PatternProof {
   bool full_tensor_staged = false;
 };
 PatternProof prove_pattern(const Pattern& pattern, const Geometry& geometry, const GeometryShards& shards,
-                           const RelativeBases& bases, bool install, const Limits& limits);
+                           const RelativeBases& bases, const TensorDemands& demands, const Limits& limits);
 
 }  // namespace isthmus

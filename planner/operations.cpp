@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "model/precision.hpp"
 #include "planner/policy.hpp"
 
 namespace isthmus {
@@ -123,6 +124,9 @@ class Expander {
       Operation operation = bind(instance, step, plan_.group_of(instance, i));
       operation.bytes = facts.bytes[i];
       operation.bulk_bytes = bulk ? operation.bytes : Bytes{};
+      if (step.kind == StepKind::quantize)
+        operation.quantising =
+            quantising_traffic(refit_.tensors[instance.tensor.index()].tensor.quantised, operation.bytes);
       if (facts.call.includes(step)) {
         const LocalRank caller = PatternCall::caller(pattern, step);
         operation.caller = global_rank(instance, caller);
@@ -211,6 +215,7 @@ class Expander {
         whole.call_steps += operation.call_steps;
         whole.bytes += operation.bytes;
         whole.bulk_bytes += operation.bulk_bytes;
+        whole.quantising += operation.quantising;
         return known;
       }
     }

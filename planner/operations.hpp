@@ -28,6 +28,7 @@ struct Operation {
   std::uint32_t exports = 0;                     // HuggingFace tensors that the source hands out for the call
   Bytes bytes;                                   // of its regions
   Bytes bulk_bytes;                              // of those, bytes of bulk tensors
+  Bytes quantising;                              // that quantising reads and writes in the source's memory
   std::uint32_t after_begin = 0, after_end = 0;  // range in Operations::after
 };
 

@@ -12,6 +12,7 @@ std::string_view to_string(StepKind kind) {
     case StepKind::broadcast: return "broadcast";
     case StepKind::all_gather: return "all_gather";
     case StepKind::load: return "load";
+    case StepKind::quantize: return "quantize";
   }
   return "";
 }

@@ -49,6 +49,7 @@ enum class StepKind : std::uint8_t {
                // buffers it is in place: a part that `after` brought to a member is not written there again
   load,        // an engine's weight loader takes the region out of staging into the target shard of one rank;
                // or, from target to target, processes what has arrived: nothing is written anew
+  quantize,    // a source makes MXFP8 of the BF16 that it holds, into staging; tensors with a QuantisedPart
 };
 std::string_view to_string(StepKind kind);
 
@@ -58,8 +59,10 @@ constexpr bool is_collective(StepKind kind) {
 /// Whether the step stays on one rank.
 constexpr bool is_local(StepKind kind) {
   return kind == StepKind::copy || kind == StepKind::pack || kind == StepKind::unpack ||
-         kind == StepKind::load;
+         kind == StepKind::load || kind == StepKind::quantize;
 }
+
+inline constexpr StepKind last_step_kind = StepKind::quantize;
 
 enum class Buffer : std::uint8_t { source, staging, target };
 std::string_view to_string(Buffer buffer);

@@ -144,7 +144,7 @@ void PlanReader::read_ends(const JsonValue& value, const Pattern& pattern, Step&
 Step PlanReader::read_step(const JsonValue& value, Pattern& pattern) const {
   Step step;
   if (!value.is_object()) value.refuse("a step: an object with kind and region");
-  step.kind = named(value.at("kind"), StepKind::send, StepKind::load);
+  step.kind = named(value.at("kind"), StepKind::send, last_step_kind);
   if (step.kind == StepKind::broadcast) {
     value.allow_only(
         {"kind", "source", "members", "from", "to", "region", "lane", "group", "parts", "after"});

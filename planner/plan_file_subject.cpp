@@ -153,7 +153,8 @@ void SubjectReader::require_size(const JsonValue& value, const Layout& layout) {
 }
 
 void SubjectReader::read_tensor(const JsonValue& value) {
-  value.allow_only({"name", "geometry", "source_base", "target_base", "role", "copy", "install"});
+  value.allow_only(
+      {"name", "geometry", "source_base", "target_base", "role", "copy", "install", "quantized"});
   RefitEntry entry;
   const auto geometries = static_cast<std::int64_t>(refit_.geometries.size());
   if (geometries == 0) value.refuse("a tensor", "no tensors without geometries");
@@ -167,6 +168,8 @@ void SubjectReader::read_tensor(const JsonValue& value) {
   entry.tensor.role = role ? named(*role, Role::bulk, Role::vision) : Role::misc;
   entry.tensor.copy = copy && copy->flag();
   entry.tensor.install = install && install->flag();
+  if (const auto part = value.find("quantized"))
+    entry.tensor.quantised = named(*part, QuantisedPart::values, QuantisedPart::scales);
   const Geometry& geometry = refit_.geometries[entry.geometry];
   entry.tensor.shape = geometry.source.shape;
   entry.tensor.dtype = geometry.source.dtype;
@@ -282,8 +285,11 @@ void add_subject(const Scenario& scenario, const Refit& refit, JsonText& text) {
     text.add("    {{\"name\": {}, \"geometry\": {}, \"source_base\": {}, \"target_base\": {}",
              json_text(entry.tensor.name), entry.geometry, entry.source_base.value, entry.target_base.value);
     if (entry.tensor.role != Role::misc) text.add(", \"role\": \"{}\"", to_string(entry.tensor.role));
-    text.add("{}{}}}", entry.tensor.copy ? ", \"copy\": true" : "",
+    text.add("{}{}", entry.tensor.copy ? ", \"copy\": true" : "",
              entry.tensor.install ? ", \"install\": true" : "");
+    if (entry.tensor.quantised != QuantisedPart::none)
+      text.add(", \"quantized\": \"{}\"", to_string(entry.tensor.quantised));
+    text.add("}}");
   });
   text.add(",\n");
 }

@@ -80,6 +80,10 @@ std::string tensor_fault(const Refit& made_for, const RefitEntry& made, const Re
     return fmt::format("plan is for dtype {}; asked for {}", to_string(a.source.dtype),
                        to_string(b.source.dtype));
   }
+  if (made.tensor.quantised != asked.tensor.quantised) {
+    return fmt::format("plan is for {} quantised at the source; asked for {}",
+                       to_string(made.tensor.quantised), to_string(asked.tensor.quantised));
+  }
   if (!same_ranks(a.source, made.source_base, b.source, asked.source_base) ||
       !same_ranks(a.target, made.target_base, b.target, asked.target_base)) {
     return fmt::format("plan is for source ranks {}, target ranks {}; asked for {} -> {}",

@@ -3,8 +3,11 @@
 #include <utility>
 #include <variant>
 
+#include <fmt/format.h>
+
 #include "planner/installs.hpp"
 #include "planner/policies/rail_hops.hpp"
+#include "planner/quantising.hpp"
 
 namespace isthmus {
 namespace {
@@ -19,6 +22,9 @@ PlanResult where_joined(const Refit& refit) {
 /// A policy's plan, with what engines do after it.
 template <PlanResult (*make)(const Refit& refit)>
 PlanResult installed(const Refit& refit) {
+  if (refit.sources_quantise() && make != plan_balanced_quantized)
+    return Refused{fmt::format("it sends what sources hold, which is BF16; refit.quantize_at: target, or {}",
+                               balanced_quantized)};
   PlanResult result = make(refit);
   if (Plan* plan = std::get_if<Plan>(&result)) return with_installs(refit, std::move(*plan));
   return result;
@@ -48,7 +54,23 @@ const std::vector<Policy>& policies() {
   return all;
 }
 
+const Policy& quantising_policy() {
+  static const Policy policy{
+      balanced_quantized,
+      "balanced, of what sources quantise to MXFP8 first (half the bytes); where generate.quantize is set",
+      installed<plan_balanced_quantized>};
+  return policy;
+}
+
+std::vector<std::string> listed_policies(bool quantised) {
+  std::vector<std::string> names;
+  for (const Policy& policy : policies()) names.emplace_back(policy.name);
+  if (quantised) names.emplace_back(balanced_quantized);
+  return names;
+}
+
 const Policy* find_policy(std::string_view name) {
+  if (name == balanced_quantized) return &quantising_policy();
   for (const Policy& policy : policies()) {
     if (policy.name == name) return &policy;
   }

@@ -26,8 +26,14 @@ struct Policy {
   Program program = Program::none;  // what handles its tensors call by call
 };
 
-/// All policies, in the order in which they are shown.
+/// All policies that send what sources hold, in the order in which they are shown.
 const std::vector<Policy>& policies();
+/// `balanced` where sources quantise: on the refit of `refit.quantize_at: source` alone, which the policies
+/// above refuse. Its bound, bytes and plans are those of that refit, never of the one that sends BF16.
+inline constexpr std::string_view balanced_quantized = "balanced-quantized";
+const Policy& quantising_policy();
+/// The names of all policies that a scenario lists: with the one above where its engines want MXFP8.
+std::vector<std::string> listed_policies(bool quantised);
 /// nullptr when there is no policy of that name.
 const Policy* find_policy(std::string_view name);
 
@@ -38,5 +44,6 @@ PlanResult plan_striped(const Refit& refit);
 PlanResult plan_m2n_uniform(const Refit& refit);
 PlanResult plan_m2n_node_aware(const Refit& refit);
 PlanResult plan_balanced(const Refit& refit);
+PlanResult plan_balanced_quantized(const Refit& refit);
 
 }  // namespace isthmus

@@ -155,7 +155,7 @@ SoftwareCounts software_counts(const ClassedTensors& tensors, int generate_stage
 }
 
 PolicySettings settings_of(std::string_view policy) {
-  if (policy == "balanced" || policy == "gather-broadcast") return {false, false};
+  if (policy.starts_with("balanced") || policy == "gather-broadcast") return {false, false};
   if (policy == "p2p") return {false, true};
   return {};
 }

@@ -98,6 +98,17 @@ std::optional<Plan> proven_plan(const Refit& refit, const Policy& policy, const 
   return std::get<Plan>(std::move(result));
 }
 
+PolicyRow run_variant(const SourceVariant& variant, const Policy& policy, const Calibration& calibration,
+                      std::size_t link_steps) {
+  PolicyRow row;
+  row.policy = policy.name;
+  row.refused = variant.refused;
+  if (!variant.refit) return row;
+  row = run_policy(*variant.refit, policy, calibration, variant.bound, {}, sim::Detail::terms, link_steps);
+  row.quantised = QuantisedRow{variant.refit->payload(), variant.bound};
+  return row;
+}
+
 }  // namespace
 
 PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration& calibration,
@@ -134,15 +145,18 @@ const PolicyRow* Comparison::fastest() const {
 
 Comparison compare(const Refit& refit, const std::vector<Published>& published,
                    const Calibration& calibration, const std::vector<std::string>& names,
-                   std::size_t link_steps) {
+                   std::size_t link_steps, const SourceVariant* variant) {
   Comparison result{
       refit.name, calibration.name, refit.totals, refit.payload(), lower_bound(refit), published, {}};
   result.wire = refit.wire;
+  result.quantised = quantised_where(refit);
   result.live_bytes = refit.largest_live_share();
   if (link_steps > 0) result.links = refit.fabric.links();
   std::vector<std::future<PolicyRow>> rows;
   for (const std::string& name : names) {
     rows.push_back(std::async(std::launch::async, [&, policy = find_policy(name)] {
+      const bool other_refit = policy->name == balanced_quantized && !refit.sources_quantise();
+      if (other_refit && variant != nullptr) return run_variant(*variant, *policy, calibration, link_steps);
       return run_policy(refit, *policy, calibration, result.bound, {}, sim::Detail::terms, link_steps);
     }));
   }

@@ -11,8 +11,10 @@
 #include "model/calibration.hpp"
 #include "model/refit.hpp"
 #include "planner/bound.hpp"
+#include "planner/certificate.hpp"
 #include "planner/check.hpp"
 #include "planner/policy.hpp"
+#include "report/source_variant.hpp"
 #include "sim/activity.hpp"
 #include "sim/simulation.hpp"
 #include "sim/term.hpp"
@@ -22,6 +24,12 @@ namespace isthmus::report {
 struct LinkUse {
   sim::Activity activity;
   std::vector<sim::Work> work;  // resources other than links
+};
+
+/// What travels under a policy that quantises first, and the bound of that: efficiency is by it.
+struct QuantisedRow {
+  Bytes payload;
+  LowerBound bound;
 };
 
 struct PolicyRow {
@@ -42,6 +50,8 @@ struct PolicyRow {
 
   std::string stopped{};  // what failed for good under the scenario's faults; empty: all arrived
 
+  std::optional<QuantisedRow> quantised{};  // of the variant beside what the scenario itself sends
+
   bool predicted() const { return refused.empty() && proven && stopped.empty(); }
 };
 
@@ -54,8 +64,9 @@ struct Comparison {
   std::vector<Published> published;
   std::vector<PolicyRow> policies;
   PrecisionTotals wire{};
-  std::vector<Link> links{};  // of the fabric, where their use was asked for
-  Bytes live_bytes{};         // the most that one target rank holds once its weights are loaded
+  std::vector<Link> links{};              // of the fabric, where their use was asked for
+  Quantised quantised = Quantised::none;  // where the scenario itself quantises
+  Bytes live_bytes{};                     // the most that one target rank holds once its weights are loaded
 
   /// The fastest predicted policy; nullptr when none could be predicted.
   const PolicyRow* fastest() const;
@@ -72,10 +83,10 @@ PolicyRow run_policy(const Refit& refit, const Policy& policy, const Calibration
 PolicyRow time_policy(const Refit& refit, const Policy& policy, const Calibration& calibration);
 
 /// Runs the named policies (planner/policy.hpp; all must be known) in parallel; rows keep the order of
-/// names.
+/// names. `variant`: what `balanced-quantized` plans where the refit itself is not quantised at its source.
 Comparison compare(const Refit& refit, const std::vector<Published>& published,
                    const Calibration& calibration, const std::vector<std::string>& names,
-                   std::size_t link_steps = 0);
+                   std::size_t link_steps = 0, const SourceVariant* variant = nullptr);
 
 /// The table a person reads, with a headline and the bound. Ends with a newline.
 std::string to_table(const Comparison& comparison);

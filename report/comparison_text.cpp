@@ -55,6 +55,15 @@ std::string terms_text(const PolicyRow& row) {
   return fmt::format("  {}: {}\n", row.policy, text.empty() ? "-" : text);
 }
 
+/// What a row that quantises first is measured by.
+std::string variant_text(const PolicyRow& row) {
+  if (!row.quantised || !row.predicted()) return "";
+  return fmt::format(
+      "\n{}: {} to move, quantised at the source; no plan for that can be faster than {} ({})\n", row.policy,
+      size_text(row.quantised->payload), time_text(seconds(row.quantised->bound.time)),
+      row.quantised->bound.binding);
+}
+
 Json terms_json(const std::vector<sim::Term>& terms) {
   Json list = Json::array();
   for (const sim::Term& term : terms) {
@@ -117,6 +126,11 @@ Json to_json(const PolicyRow& row, const std::vector<Link>& links) {
             {"plan_wall_seconds", row.plan_wall_seconds},
             {"check_wall_seconds", row.check_wall_seconds},
             {"simulate_wall_seconds", row.simulate_wall_seconds}};
+  if (row.quantised) {
+    json["quantized"] = to_string(Quantised::source);
+    json["payload_bytes"] = row.quantised->payload.value;
+    json["lower_bound_seconds"] = seconds(row.quantised->bound.time);
+  }
   if (row.links) json["activity"] = links_json(*row.links, links);
   return json;
 }
@@ -149,6 +163,7 @@ std::string to_table(const Comparison& comparison) {
     }
   }
   if (rows.size() > 1) text += columns_text(rows);
+  for (const PolicyRow& row : comparison.policies) text += variant_text(row);
   if (rows.size() > 1) text += "\nwhat the time consists of, along the critical path:\n";
   for (const PolicyRow& row : comparison.policies) {
     if (row.predicted()) text += terms_text(row);
@@ -181,6 +196,7 @@ std::string to_json(const Comparison& comparison) {
       {"lower_bound_seconds", seconds(comparison.bound.time)},
       {"lower_bound_any_route_seconds", seconds(comparison.bound.any_route)},
       {"lower_bound_binding", comparison.bound.binding},
+      {"quantized", to_string(comparison.quantised)},
       {"published", std::move(published)},
       {"policies", std::move(policies)}};
   return document.dump(2) + "\n";

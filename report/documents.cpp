@@ -116,7 +116,8 @@ Json certificate_json(const Refit& refit, const BoundCertificate& certificate) {
             {"detours", certificate.model.detours},
             {"relay", certificate.model.relay == Relay::any ? "any" : "members"},
             {"wire", std::move(wire)},
-            {"receiver_quantises", certificate.model.receiver_quantises}}},
+            {"quantized", to_string(certificate.model.quantised)},
+            {"receiver_quantises", certificate.model.quantised == Quantised::target}}},
           {"classes", certificate.classes},
           {"bytes", certificate.bytes.value},
           {"priced_capacity", fmt::format("{}", certificate.priced_capacity)},
@@ -140,14 +141,20 @@ bool Verdicts::all_proven() const {
   });
 }
 
-Verdicts verify(const Refit& refit, const std::vector<std::string>& policies) {
+Verdicts verify(const Refit& refit, const std::vector<std::string>& policies, const SourceVariant* variant) {
   Verdicts verdicts;
   for (const std::string& name : policies) {
-    const PlanResult result = find_policy(name)->make(refit);
+    const bool other_refit = variant != nullptr && name == balanced_quantized && !refit.sources_quantise();
+    if (other_refit && !variant->refit) {
+      verdicts.list.push_back({name, variant->refused, {}});
+      continue;
+    }
+    const Refit& planned = other_refit ? *variant->refit : refit;
+    const PlanResult result = find_policy(name)->make(planned);
     if (const Refused* refused = std::get_if<Refused>(&result)) {
       verdicts.list.push_back({name, refused->reason, {}});
     } else {
-      verdicts.list.push_back({name, "", check(refit, std::get<Plan>(result))});
+      verdicts.list.push_back({name, "", check(planned, std::get<Plan>(result))});
     }
   }
   return verdicts;

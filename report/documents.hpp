@@ -9,6 +9,7 @@
 #include "model/refit.hpp"
 #include "planner/certified_bound.hpp"
 #include "planner/check.hpp"
+#include "report/source_variant.hpp"
 
 namespace isthmus::report {
 
@@ -28,7 +29,9 @@ struct Verdicts {
 };
 
 /// Plans with each named policy (all names must be known) and checks the plans.
-Verdicts verify(const Refit& refit, const std::vector<std::string>& policies);
+/// `variant`: what `balanced-quantized` plans where the refit itself is not quantised at its source.
+Verdicts verify(const Refit& refit, const std::vector<std::string>& policies,
+                const SourceVariant* variant = nullptr);
 std::string verdict_document(const Refit& refit, const Verdicts& verdicts, bool json);
 
 }  // namespace isthmus::report

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "model/refit.hpp"
+#include "model/scenario_model.hpp"
 #include "model/traffic_rules.hpp"
 #include "planner/check.hpp"
 #include "planner/policies/local_puts.hpp"
@@ -28,6 +29,7 @@ std::string_view kind_text(const Operation& operation) {
     case StepKind::broadcast: return "broadcasts";
     case StepKind::all_gather: return "gathers";
     case StepKind::load: return "loads";
+    case StepKind::quantize: return "quantises";
   }
   return "operations";
 }
@@ -127,7 +129,8 @@ void predict_all(const ReadScenario& read, std::vector<ChangeRow>& rows, std::si
 /// The fastest policy of all.
 std::string fastest_policy(const ReadScenario& read, std::size_t threads) {
   std::vector<ChangeRow> rows;
-  for (const Policy& policy : policies()) rows.push_back({"", {}, std::string(policy.name), "", 0});
+  for (std::string& name : listed_policies(sources_quantise(read({}))))
+    rows.push_back({"", {}, std::move(name), "", 0});
   predict_all(read, rows, threads);
   return rows.front().policy;
 }

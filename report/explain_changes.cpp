@@ -10,6 +10,7 @@
 #include "model/scenario_fabric.hpp"
 #include "planner/policy.hpp"
 #include "report/explain.hpp"
+#include "report/source_variant.hpp"
 
 namespace isthmus::report {
 namespace {
@@ -45,6 +46,10 @@ class Changes {
     if (scenario_.train && scenario_.train->pp > refit.streams + 1)
       setting("a stream for every stage", "refit.streams", fmt::format("{}", scenario_.train->pp));
     setting("one more packet in flight", "refit.buffers", fmt::format("{}", refit.buffers + 1));
+    if (lists_quantised(scenario_) && refit.quantise_at == QuantiseAt::target) {
+      setting("quantised at the source", "refit.quantize_at", "source");
+      list_.back().policy = balanced_quantized;
+    }
     if (scenario_.model && refit.bulk.kind != BulkRule::Kind::all)
       setting("all tensors by reshard", "refit.bulk", "all");
   }

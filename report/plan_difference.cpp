@@ -78,7 +78,7 @@ class DifferenceWords {
 };
 
 void DifferenceWords::add_kinds() {
-  for (auto i = static_cast<int>(StepKind::send); i <= static_cast<int>(StepKind::load); ++i) {
+  for (auto i = static_cast<int>(StepKind::send); i <= static_cast<int>(last_step_kind); ++i) {
     const auto kind = static_cast<StepKind>(i);
     const auto a = first_.by_kind.find(kind), b = second_.by_kind.find(kind);
     add_traffic("kind", to_string(kind), a == first_.by_kind.end() ? PlanTraffic{} : a->second,

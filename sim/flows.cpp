@@ -235,13 +235,15 @@ class Builder {
     Demand result;
     if (operation.kind == StepKind::load) {
       occupy_host(result, 0, operation.source, times_.load_per_tensor * operation.parts);
-      add_memory(result, 1, refit_.gpu(operation.source), operation.bytes);
+      add_memory(result, 1, refit_.gpu(operation.source), operation.bytes * 2);
       return result;
     }
     const std::uint32_t route = routes_.of(operation);
     if (route == Routes::local) {
       result.delay = times_.nvlink_latency;
-      add_memory(result, 0, refit_.gpu(operation.source), operation.bytes);
+      const bool quantises = operation.kind == StepKind::quantize;
+      add_memory(result, 0, refit_.gpu(operation.source),
+                 quantises ? operation.quantising : operation.bytes * 2);
       return result;
     }
     result.delay = routes_.leaves_domain(route) ? times_.network_latency : times_.nvlink_latency;
@@ -272,14 +274,14 @@ class Builder {
     host_work_[rank.index()] += work;
   }
 
-  void add_memory(Demand& result, std::size_t phase, GpuId gpu, Bytes bytes) {
+  /// `moved`: read and written together.
+  void add_memory(Demand& result, std::size_t phase, GpuId gpu, Bytes moved) {
     if (!std::isfinite(calibration_.memory_bandwidth.value)) return;
     std::uint32_t& known = memory_[gpu.index()];
     if (known == Demand::none) {
       const std::int64_t bandwidth = std::llround(calibration_.memory_bandwidth.value);
       known = own_class(left_of(bandwidth, memory_left_[gpu.index()]));
     }
-    const Bytes moved = bytes * 2;  // read and write
     result.phases[phase] = Demand::Phase{moved.value, known, 1, Demand::Use::memory};
     memory_bytes_[gpu.index()] += moved;
   }

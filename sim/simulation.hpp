@@ -11,7 +11,7 @@
 //     export_time_per_tensor x tensors that the sender hands out,
 //     python_call_time or native_call_time, of the receiver's host thread, which its streams share.
 // Hosts. Export and load occupy the rank's host thread: parts x time per tensor; a load then moves its
-// bytes through memory (read + write).
+// bytes through memory (read + write), as copies do; quantising reads BF16 there: Operation::quantising.
 // Attribution. Each interval of the critical path belongs to the operation that ran in it, shared between
 // bulk and misc by its bytes; loads are `other`. So they sum to the time; sim/terms.hpp. Faults: sim/run.hpp.
 

@@ -141,7 +141,7 @@ std::size_t put_where_faster(const Refit& refit, const Calibration& calibration,
 
 PlanResult plan_under(const Policy& policy, const Refit& refit, const Calibration& calibration) {
   PlanResult result = policy.make(refit);
-  if (Plan* plan = std::get_if<Plan>(&result); plan != nullptr && policy.name == "balanced")
+  if (Plan* plan = std::get_if<Plan>(&result); plan != nullptr && policy.name.starts_with("balanced"))
     put_where_faster(refit, calibration, *plan);
   return result;
 }

@@ -59,6 +59,54 @@ TEST_F(PlanCommand, of_a_whole_model_is_proven_from_any_folder_without_its_confi
   EXPECT_EQ(run("verify " + plan).status, 0);
 }
 
+TEST_F(PlanCommand, of_what_sources_quantise_says_so_and_is_proven_for_nothing_else) {
+  const std::string wanting = replaced(replaced(whole_refit, "m.json", "models/deepseek-v3.json, layers: 4"),
+                                       "gpus: 16, tp: 8", "gpus: 16, tp: 8, quantize: mxfp8");
+  const std::string plan = planned("balanced-quantized", "q.json", wanting);
+  const Json file = Json::parse(read_file(plan));
+  EXPECT_THAT(read_file(plan), HasSubstr("quantize_at: source"));
+  std::map<std::string, int> parts;
+  for (const Json& tensor : file["tensors"]) ++parts[tensor.value("quantized", "none")];
+  EXPECT_GT(parts["values"], 10);
+  EXPECT_EQ(parts["values"], parts["scales"]);
+  EXPECT_THAT(run("verify " + plan).output, HasSubstr("balanced-quantized: proven"));
+  const std::string against = fmt::format("verify {} --against {}", plan, path("s.yaml"));
+  EXPECT_EQ(run(against).status, 1);
+  EXPECT_EQ(run(against + " --set refit.quantize_at=source").status, 0);
+  const ProgramResult replayed = run("replay " + plan);
+  EXPECT_EQ(replayed.status, 2);
+  EXPECT_THAT(replayed.errors,
+              HasSubstr("refit.quantize_at: found source; allowed: target: backends move bytes"));
+}
+
+TEST_F(PlanCommand, quantised_first_is_a_variant_of_scenarios_that_want_it_with_a_bound_of_its_own) {
+  folder_.write("s.yaml", replaced(replaced(whole_refit, "m.json", "models/deepseek-v3.json, layers: 4"),
+                                   "gpus: 16, tp: 8", "gpus: 16, tp: 8, quantize: mxfp8"));
+  const std::string simulate = "simulate --json " + path("s.yaml");
+  const Json beside = Json::parse(run(simulate).output);
+  const Json& row = beside["policies"].back();
+  EXPECT_EQ(row["policy"], "balanced-quantized");
+  EXPECT_EQ(beside["policies"].size(), 8U);
+  EXPECT_EQ(beside["quantized"], "target");
+  EXPECT_EQ(row["quantized"], "source");
+  EXPECT_TRUE(row["proven"]);
+  EXPECT_LT(row["payload_bytes"], 0.6 * beside["payload_bytes"].get<double>());
+  EXPECT_LT(row["lower_bound_seconds"], beside["lower_bound_seconds"]);
+  EXPECT_GE(row["seconds"], row["lower_bound_seconds"]);
+  EXPECT_NEAR(row["efficiency"], row["lower_bound_seconds"].get<double>() / row["seconds"].get<double>(),
+              1e-12);
+  // the same as of the scenario that says so itself, in which all others refuse
+  const Json itself = Json::parse(run(simulate + " --set refit.quantize_at=source").output);
+  EXPECT_EQ(itself["quantized"], "source");
+  EXPECT_EQ(itself["lower_bound_seconds"], row["lower_bound_seconds"]);
+  EXPECT_EQ(itself["policies"].back()["digest"], row["digest"]);
+  for (std::size_t i = 0; i + 1 < itself["policies"].size(); ++i)
+    EXPECT_THAT(itself["policies"][i]["refused"].get<std::string>(), HasSubstr("BF16"));
+  EXPECT_THAT(run("simulate " + path("s.yaml")).output,
+              HasSubstr("quantised at the source; no plan for that"));
+  EXPECT_THAT(run("verify " + path("s.yaml")).output, HasSubstr("balanced-quantized: proven"));
+}
+
 TEST_F(PlanCommand, verify_says_what_is_wrong_with_a_broken_plan_and_ends_with_1) {
   const std::string good = read_file(planned("p2p", "p.json"));
   const std::string wrong =

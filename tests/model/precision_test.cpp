@@ -252,6 +252,37 @@ TEST(Precision, a_receiver_that_quantises_leaves_the_wire_as_it_is) {
   EXPECT_LT(source.payload(), after.payload());
 }
 
+TEST(Precision, sources_that_quantise_send_what_training_in_mxfp8_would_send) {
+  const std::string generate = "{gpus: 16, tp: 16}", wanting = "{gpus: 16, tp: 16, quantize: mxfp8}";
+  const Refit trained = resolve(main_scenario({{"generate", generate}, {"model.dtype", "mxfp8"}}));
+  const Refit made = resolve(main_scenario({{"generate", wanting}, {"refit.quantize_at", "source"}}));
+  EXPECT_EQ(made.geometries, trained.geometries);
+  EXPECT_EQ(made.wire.bytes, trained.wire.bytes);
+  EXPECT_TRUE(made.sources_quantise());
+  EXPECT_FALSE(trained.sources_quantise());
+  ASSERT_EQ(made.tensors.size(), trained.tensors.size());
+  std::map<QuantisedPart, int> parts;
+  for (std::size_t i = 0; i < made.tensors.size(); ++i) {
+    const RefitTensor& tensor = made.tensors[i].tensor;
+    EXPECT_EQ(tensor.name, trained.tensors[i].tensor.name);
+    EXPECT_FALSE(tensor.receiver_quantises);
+    EXPECT_EQ(tensor.quantised == QuantisedPart::none, tensor.dtype == Dtype::bf16) << tensor.name;
+    ++parts[tensor.quantised];
+    if (tensor.quantised != QuantisedPart::scales) continue;
+    EXPECT_EQ(values_name(tensor.name), made.tensors[i - 1].tensor.name);
+  }
+  EXPECT_GT(parts[QuantisedPart::values], 20);
+  EXPECT_EQ(parts[QuantisedPart::values], parts[QuantisedPart::scales]);
+}
+
+/// By a second expansion: what one group of 32 costs a source.
+TEST(Precision, quantising_reads_bf16_and_writes_what_travels) {
+  const std::int64_t group = 32 * 2;
+  EXPECT_EQ(quantising_traffic(QuantisedPart::values, {32}).value, group + 32);
+  EXPECT_EQ(quantising_traffic(QuantisedPart::scales, {1}).value, group + 1);
+  EXPECT_EQ(quantising_traffic(QuantisedPart::none, {32}).value, 0);
+}
+
 TEST(Precision, a_receiver_quantises_bf16_in_whole_groups_only) {
   const std::vector<InputFault> beside_fp8 =
       faults_of(main_scenario({{"generate", "{gpus: 16, tp: 16, quantize: mxfp8}"}, {"model.dtype", "fp8"}}));

@@ -100,6 +100,14 @@ TEST(Scenario, precisions_are_read_by_name) {
             "s.yaml:5: generate.quantize: found 'fp8'; allowed: mxfp8");
 }
 
+TEST(Scenario, says_where_it_is_quantised) {
+  const std::string source = replaced(whole_refit, "bulk: ffn", "quantize_at: source");
+  EXPECT_EQ(parsed(source).refit.quantise_at, QuantiseAt::source);
+  EXPECT_EQ(parsed(whole_refit).refit.quantise_at, QuantiseAt::target);
+  EXPECT_EQ(fault_with("bulk: ffn", "quantize_at: wire"),
+            "s.yaml:11: refit.quantize_at: found 'wire'; allowed: target or source");
+}
+
 TEST(Scenario, without_gpus_names_both_readings_of_the_printed_sizes) {
   EXPECT_EQ(
       fault_with("gpus: 16, ep: 8, pp: 2", "tp: 4, pp: 8, ep: 16, etp: 1"),

@@ -246,6 +246,33 @@ TEST(Validation, of_a_scenario_as_nemo_rl_quantises_to_mxfp8_on_receipt_only) {
   EXPECT_TRUE(validated({{"generate.quantize", "mxfp8"}}, RuleSet::nemo_rl).valid());
 }
 
+TEST(Validation, quantises_at_the_source_only_what_engines_want_in_mxfp8) {
+  const Override source{"refit.quantize_at", "source"}, mxfp8{"generate.quantize", "mxfp8"};
+  const Validation nothing = validated({source});
+  ASSERT_THAT(keys_of(nothing), ElementsAre("refit.quantize_at"));
+  EXPECT_EQ(nothing.violations.front().found, "source without generate.quantize");
+  EXPECT_EQ(nothing.violations.front().allowed, "source with generate.quantize: mxfp8 only");
+  EXPECT_TRUE(validated({source, mxfp8}).valid());
+  EXPECT_THAT(keys_of(validated({source, mxfp8}, RuleSet::nemo_rl)), ElementsAre("refit.quantize_at"));
+  EXPECT_THAT(keys_of(validated({source, mxfp8, {"model.dtype", "fp8"}})), ElementsAre("generate.quantize"));
+  Input bare;
+  bare.scenario = parsed(bare_tensor, {source});
+  EXPECT_THAT(keys_of(validate(bare)), ElementsAre("refit.quantize_at"));
+}
+
+TEST(Validation, quantises_at_the_source_whole_groups_of_training_shards_only) {
+  // rows of 18432 over 128 ranks are 144 elements long: 4 groups and a half
+  const std::vector<Override> wide{{"train", "{gpus: 128, tp: 128, ep: 1, etp: 1}"},
+                                   {"ranks", "{train: {hosts: 0-15}}"},
+                                   {"generate.quantize", "mxfp8"}};
+  EXPECT_TRUE(validated(wide).valid());
+  std::vector<Override> at_source = wide;
+  at_source.push_back({"refit.quantize_at", "source"});
+  const Validation cut = validated(at_source);
+  ASSERT_THAT(keys_of(cut), ElementsAre("train.tp"));
+  EXPECT_THAT(cut.violations.front().allowed, HasSubstr("whole blocks of 32 of 18432, dimension 1 of "));
+}
+
 TEST(Validation, as_nemo_rl_notes_what_m2n_would_refuse) {
   const std::string train = "{gpus: 256, ep: 32, etp: 1, pp: 8, layers_first: 7, layers_last: 6}";
   const Validation nemo = validated({{"train", train}}, RuleSet::nemo_rl);

@@ -68,7 +68,8 @@ TEST(Certificate, of_another_model_is_refused) {
   EXPECT_TRUE(refused([](BoundModel& model) { model.unicast = false; }));
   EXPECT_TRUE(refused([](BoundModel& model) { model.relay = Relay::any; }));
   EXPECT_TRUE(refused([](BoundModel& model) { model.wire = {Dtype::bf16}; }));
-  EXPECT_TRUE(refused([](BoundModel& model) { model.receiver_quantises = true; }));
+  EXPECT_TRUE(refused([](BoundModel& model) { model.quantised = Quantised::target; }));
+  EXPECT_TRUE(refused([](BoundModel& model) { model.quantised = Quantised::source; }));
 }
 
 TEST(Certificate, that_needs_nvlink_alone_does_not_hold_with_detours) {

@@ -29,5 +29,7 @@ struct MutationOperator {
   bool (*apply)(Plan& plan, const Refit& refit, Random& random);
 };
 std::vector<MutationOperator> mutation_operators();
+/// Operators on plans whose sources quantise (tests/support/quantised_refit.hpp); others have no place.
+std::vector<MutationOperator> quantising_mutations();
 
 }  // namespace isthmus::test

@@ -206,6 +206,7 @@ RefitSpec refit() {
   spec.buffers = pick(1, 1024);
   spec.packet_bytes = {flip() ? pick<std::int64_t>(1, 64) << 30 : pick<std::int64_t>(1, 5'000'000'000)};
   spec.relay = flip() ? Relay::any : Relay::members;
+  spec.quantise_at = flip() ? QuantiseAt::source : QuantiseAt::target;
   spec.m2n.plan = flip() ? M2nPlan::ring : M2nPlan::direct;
   if (flip()) spec.m2n.split = flip() ? M2nSplit::on : M2nSplit::off;
   return spec;

@@ -40,6 +40,8 @@ std::string TwinRun::find_impossible_step(const Instance& instance, std::size_t 
     return "odd load or unpack";
   if (step.kind == StepKind::pack && (step.from == Buffer::staging || step.to != Buffer::staging))
     return "odd pack";
+  if (step.kind == StepKind::quantize && (step.from != Buffer::source || step.to != Buffer::staging))
+    return "odd quantize";
   if (step.after_end > pattern.after.size() || step.after_begin > step.after_end)
     return "no such dependency list";
   for (std::size_t a = step.after_begin; a < step.after_end; ++a) {

@@ -98,7 +98,7 @@ void TwinRun::begin() {
       staging_[t][rank].assign(tensor.elements.size(), 0);
       const Twin::Place& at = tensor.source_place[rank];
       for (std::size_t e = 0; e < tensor.source[rank].size(); ++e) {
-        if (tensor.source[rank][e]) memories_[at.memory].values[at.of(e)] = id_of(t, e);
+        if (tensor.source[rank][e]) memories_[at.memory].values[at.of(e)] = held_value(t, rank, e);
       }
     }
   }
@@ -211,6 +211,7 @@ std::vector<std::uint64_t> TwinRun::values_of(const Operation& operation, std::s
                          ? gather(instance, operation, element)
                          : read(instance, reader, operation.from, element));
   }
+  if (operation.kind == StepKind::quantize) quantise(operation, piece, values);
   return values;
 }
 

@@ -80,6 +80,8 @@ class TwinRun {
   void launch(Operation& operation);
   std::vector<std::uint64_t> values_of(const Operation& operation, std::size_t piece);
   void read_again(Operation& operation);
+  std::uint64_t held_value(std::size_t tensor, std::uint32_t rank, std::size_t element) const;
+  void quantise(const Operation& operation, std::size_t piece, std::vector<std::uint64_t>& values) const;
   void finish(Operation& operation);
   std::vector<bool> own_part(const Piece& piece, std::uint32_t rank) const;
   bool set_up();
@@ -105,6 +107,7 @@ class TwinRun {
     return tensor * 1'000'000 + element + 1;
   }
   static constexpr std::uint64_t other_version = 1'000'000'000;  // added to ids of another refit's weights
+  static constexpr std::uint64_t in_bf16 = 4'000'000'000'000;    // added to ids of what is to be quantised
   const Step& step_of(const Piece& piece) const {
     return plan_.patterns[plan_.instances[piece.first].pattern.value].steps[piece.second];
   }
