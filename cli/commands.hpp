@@ -215,11 +215,14 @@ struct ScoreboardOptions {
 };
 int scoreboard(const ScoreboardOptions& options);
 
-/// What each takes of them: show source and json; convert source, format and output; diff both and json.
+/// What each takes of them: show source or probe, and json; convert source or probe, format and output; diff
+/// both sources and json.
 struct TopologyOptions {
   std::string source, other;  // file, scenario, or PRESET[:HOSTS]
   std::string format;         // json, xml, dot
   std::string output;         // "-": standard output
+  bool probe = false;         // the machine at hand, in place of a source
+  std::string root = "/";     // of its folders sys and proc
   bool json = false;
 };
 int show_topology(const TopologyOptions& options);
