@@ -132,6 +132,7 @@ struct ReplayOptions {
   std::uint32_t warm_up = 0, repetitions = 1;
   double deadline_seconds = 30;      // of every single wait
   bool verify = true;                // look at every byte
+  bool graph = false;                // on GPUs: launches as one CUDA graph
   bool predict = false;              // show predictions beside
   std::optional<double> tolerance;   // gate: exit status 1 when a prediction is further off
   std::optional<std::string> trace;  // file to write: the fastest policy's measured timeline
