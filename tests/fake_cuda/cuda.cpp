@@ -15,7 +15,6 @@ using isthmus::test::fake_engine;
 using isthmus::test::FakeCapture;
 using isthmus::test::FakeEngine;
 using isthmus::test::FakeNode;
-using isthmus::test::FakeNodes;
 
 using Held = std::lock_guard<std::mutex>;
 

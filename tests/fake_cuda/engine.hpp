@@ -114,7 +114,7 @@ class FakeEngine {
 
  private:
   bool can_run(const FakeNode& node) const;
-  void finish(std::size_t node);
+  void finish(std::size_t number);
 
   FakeNodes live_;
   std::vector<std::size_t> waiting_;

@@ -85,6 +85,7 @@ void fill(PciInfo* info, unsigned domain, unsigned bus, unsigned device) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are NVML's.
 extern "C" {
 
 int nvmlInit_v2() {
@@ -178,3 +179,4 @@ int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* device, unsigned link, PciInfo* in
 }
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming)

@@ -59,7 +59,7 @@ class SysfsWriter {
   fs::path write_function(const fs::path& above, const std::string& busid, const char* kind,
                           const char* vendor, int generation, int width) const {
     constexpr std::array<const char*, 7> speeds{"", "2.5", "5.0", "8.0", "16.0", "32.0", "64.0"};
-    const fs::path path = above / busid;
+    fs::path path = above / busid;
     write_line(path / "class", kind);
     write_line(path / "vendor", vendor);
     write_line(path / "device", "0x1234");
