@@ -116,13 +116,23 @@ PlanCommands add_plan(CLI::App& app, PlanOptions& plan_options, ShowPlanOptions&
   return {plan, show, diff};
 }
 
-void add_source(CLI::App& command, const std::string& name, std::string& source) {
-  command
+CLI::Option* add_source(CLI::App& command, const std::string& name, std::string& source) {
+  return command
       .add_option(name, source,
                   "Topology file (docs/topology-files.md; JSON: docs/topology-json.md), scenario.yaml, or "
                   "PRESET[:HOSTS]")
-      ->required()
       ->type_name("FILE|PRESET[:HOSTS]");
+}
+
+/// A source, or the machine at hand.
+void add_machine(CLI::App& command, TopologyOptions& options) {
+  add_source(command, "topology", options.source);
+  command.add_flag("--probe", options.probe,
+                   "In place of a source: this machine, as Linux and the driver see it");
+  command
+      .add_option("--root", options.root,
+                  "With --probe: folder with another machine's sys and proc; default /, and NVML is asked")
+      ->type_name("FOLDER");
 }
 
 struct TopologyCommands {
@@ -134,10 +144,10 @@ TopologyCommands add_topology(CLI::App& app, TopologyOptions& options) {
   command->require_subcommand(1);
   constexpr const char* json = "Print JSON (docs/json.md) and nothing else";
   CLI::App* show = command->add_subcommand("show", "What a machine has, what its GPUs get, what stands out");
-  add_source(*show, "topology", options.source);
+  add_machine(*show, options);
   show->add_flag("--json", options.json, json);
   CLI::App* convert = command->add_subcommand("convert", "A machine in another file format");
-  add_source(*convert, "topology", options.source);
+  add_machine(*convert, options);
   convert->add_option("--to", options.format, "json; xml (NCCL's, one host); dot (Graphviz)")
       ->required()
       ->type_name("FORMAT");
@@ -147,8 +157,8 @@ TopologyCommands add_topology(CLI::App& app, TopologyOptions& options) {
       ->type_name("FILE");
   CLI::App* diff =
       command->add_subcommand("diff", "What differs between two machines; exit status 1 if anything does");
-  add_source(*diff, "first", options.source);
-  add_source(*diff, "second", options.other);
+  add_source(*diff, "first", options.source)->required();
+  add_source(*diff, "second", options.other)->required();
   diff->add_flag("--json", options.json, json);
   return {show, convert, diff};
 }

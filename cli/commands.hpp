@@ -135,6 +135,7 @@ struct ReplayOptions {
   std::uint32_t warm_up = 0, repetitions = 1;
   double deadline_seconds = 30;      // of every single wait
   bool verify = true;                // look at every byte
+  bool graph = false;                // on GPUs: launches as one CUDA graph
   bool predict = false;              // show predictions beside
   std::optional<double> tolerance;   // gate: exit status 1 when a prediction is further off
   std::optional<std::string> trace;  // file to write: the fastest policy's measured timeline
@@ -218,11 +219,14 @@ struct ScoreboardOptions {
 };
 int scoreboard(const ScoreboardOptions& options);
 
-/// What each takes of them: show source and json; convert source, format and output; diff both and json.
+/// What each takes of them: show source or probe, and json; convert source or probe, format and output; diff
+/// both sources and json.
 struct TopologyOptions {
   std::string source, other;  // file, scenario, or PRESET[:HOSTS]
   std::string format;         // json, xml, dot
   std::string output;         // "-": standard output
+  bool probe = false;         // the machine at hand, in place of a source
+  std::string root = "/";     // of its folders sys and proc
   bool json = false;
 };
 int show_topology(const TopologyOptions& options);

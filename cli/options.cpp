@@ -112,6 +112,9 @@ CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
       ->check(CLI::Range(1e-3, 1e5))
       ->type_name("S");
   command->add_flag("!--no-verify", options.verify, "Do not look at the bytes");
+  command->add_flag("--graph", options.graph,
+                    "With --backend nccl: all launches as one CUDA graph, launched once a run; where that is "
+                    "refused, one by one, with the reason");
   command->add_flag("--predict", options.predict, "Show what the scenario's calibration predicts beside");
   command
       ->add_option("--tolerance", options.tolerance,

@@ -11,6 +11,7 @@
 #include "model/calibration.hpp"
 #include "model/refit.hpp"
 #include "model/refit_scale.hpp"
+#include "model/text.hpp"
 #include "planner/policy.hpp"
 #include "report/gpu_prediction.hpp"
 #include "report/measured.hpp"
@@ -25,6 +26,7 @@ report::ReplaySettings settings_of(const ReplayOptions& options, const Scenario&
   settings.options.warm_up = options.warm_up;
   settings.options.repetitions = options.repetitions;
   settings.options.verify = options.verify;
+  settings.options.graph = options.graph;
   settings.options.deadline = {
       static_cast<std::int64_t>(options.deadline_seconds * static_cast<double>(picoseconds_per_second))};
   if (options.predict || options.tolerance) {
@@ -76,6 +78,7 @@ void record(const report::Replay& replay, const ReplayOptions& options) {
     line.median = seconds(measurement.median());
     line.fastest = seconds(measurement.fastest());
     line.slowest = seconds(*std::max_element(measurement.times.begin(), measurement.times.end()));
+    line.graph = measurement.graph;
     line.repetitions = static_cast<std::int64_t>(measurement.times.size());
     lines += report::record_line(line);
   }
@@ -115,6 +118,9 @@ int replay_plan(const PlanFile& file, hw::Executor& executor, const ReplayOption
 }  // namespace
 
 int replay(const ReplayOptions& options) {
+  if (options.graph && options.backend != "nccl")
+    throw InputError({"--graph", 0, ""}, fmt::format("--backend {} beside it", printable(options.backend)),
+                     "--backend nccl");
   const std::unique_ptr<hw::Executor> executor = hw::make_executor(options.backend);
   if (const std::optional<PlanFile> file = find_plan(options.scenario))
     return replay_plan(*file, *executor, options);

@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "hw/live_machine.hpp"
 #include "model/fabric_spec.hpp"
 #include "model/json_file.hpp"
 #include "model/scenario.hpp"
@@ -17,6 +18,7 @@
 #include "model/topology/nccl_graph.hpp"
 #include "model/topology/nccl_xml_writer.hpp"
 #include "model/topology/topology_json.hpp"
+#include "report/machine.hpp"
 #include "report/topology.hpp"
 
 namespace isthmus::cli {
@@ -60,7 +62,7 @@ void require_file(const std::string& source) {
   if (!std::filesystem::exists(source, ignored)) refuse_missing(source);
 }
 
-ImportedTopology load(const std::string& source) {
+ImportedTopology load_source(const std::string& source) {
   if (const auto preset = as_preset(source)) return {build_topology(*preset), {}};
   require_file(source);
   if (!is_scenario(source)) return import_topology(source);
@@ -77,19 +79,47 @@ std::optional<NcclGraphFile> load_graph(const std::string& source) {
   return read_nccl_graph(text, source);
 }
 
+void require_one_machine(const TopologyOptions& options) {
+  if (options.probe && !options.source.empty())
+    throw InputError({"--probe", 0, ""}, fmt::format("'{}' beside it", printable(options.source)),
+                     "a topology, or --probe");
+  if (!options.probe && options.source.empty())
+    throw InputError({"topology", 0, ""}, "none", "a topology file, a scenario, PRESET[:HOSTS], or --probe");
+  if (!options.probe && options.root != "/")
+    throw InputError({"--root", 0, ""}, "no --probe beside it", "--probe --root FOLDER");
+}
+
+/// NVML can only speak of the machine that it runs on.
+hw::LiveMachine probe(const TopologyOptions& options) {
+  if (options.root == "/") return hw::read_machine("/", hw::ask_nvml());
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(std::filesystem::path(options.root) / "sys", ignored))
+    throw InputError({"--root", 0, ""}, fmt::format("'{}', which has no folder sys", printable(options.root)),
+                     "a folder with a machine's sys and proc");
+  return hw::read_machine(options.root, {"this is another machine's folder", {}});
+}
+
+ImportedTopology load(const TopologyOptions& options) {
+  return options.probe ? hw::topology_of(probe(options)) : load_source(options.source);
+}
+
 }  // namespace
 
 int show_topology(const TopologyOptions& options) {
-  if (const auto graph = load_graph(options.source)) {
+  require_one_machine(options);
+  if (options.probe) {
+    print(report::machine_document(probe(options), options.json));
+  } else if (const auto graph = load_graph(options.source)) {
     print(report::nccl_graph_document(options.source, *graph, options.json));
   } else {
-    print(report::topology_document(load(options.source), options.json));
+    print(report::topology_document(load_source(options.source), options.json));
   }
   return 0;
 }
 
 int convert_topology(const TopologyOptions& options) {
-  const ImportedTopology imported = load(options.source);
+  require_one_machine(options);
+  const ImportedTopology imported = load(options);
   std::string text;
   if (options.format == "json") {
     text = to_json(imported.topology);
@@ -107,7 +137,7 @@ int convert_topology(const TopologyOptions& options) {
 }
 
 int diff_topologies(const TopologyOptions& options) {
-  const ImportedTopology first = load(options.source), second = load(options.other);
+  const ImportedTopology first = load_source(options.source), second = load_source(options.other);
   const std::vector<Finding> differences = topology_difference(first.topology, second.topology);
   print(report::difference_document(options.source, options.other, differences, options.json));
   return differences.empty() ? 0 : 1;

@@ -26,7 +26,8 @@ struct RunOptions {
   std::uint32_t repetitions = 1;                   // that are timed; at least 1
   Duration deadline{30 * picoseconds_per_second};  // of every single wait
   bool verify = true;                              // false: bytes are not looked at, and no run is added
-  std::size_t most_mismatches = 20;                // further ones are counted, not listed
+  bool graph = false;                // on GPUs: all launches as one CUDA graph, launched once a run
+  std::size_t most_mismatches = 20;  // further ones are counted, not listed
   std::uint64_t seed =
       0;  // of the order in which operations start that are ready together, where the backend
           // has a choice; 0: in the order in which they became ready
@@ -46,6 +47,8 @@ struct Measurement {
   std::string backend, device;
   std::uint32_t gpus = 0;       // that ranks were folded onto; 0 elsewhere
   std::size_t launches = 0;     // on them (hw/gpu_schedule.hpp)
+  bool graph = false;           // they were one CUDA graph
+  std::string graph_refused;    // why they were not, where that was asked for
   std::vector<Duration> times;  // makespan of each timed repetition
   Timeline timeline;            // of the fastest one; link_bytes is empty
   Bytes moved;                  // bytes of all transfers of one run, those within a rank left out

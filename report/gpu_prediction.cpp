@@ -249,6 +249,14 @@ GpuPrediction predict_on_gpus(const hw::GpuSchedule& schedule, const ReplayConst
   return LaunchLowering(schedule, constants).run();
 }
 
+ReplayConstants without_host(ReplayConstants constants) {
+  for (Constant* const time :
+       {&constants.kernel_host_time, &constants.exchange_host_time, &constants.message_host_time,
+        &constants.wait_host_time, &constants.record_host_time})
+    time->value = 0;
+  return constants;
+}
+
 const ReplayConstants& replay_constants(const Calibration& calibration, const Location& where) {
   if (calibration.replay) return *calibration.replay;
   throw InputError(

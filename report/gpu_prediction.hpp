@@ -32,6 +32,11 @@ struct GpuPrediction {
 
 GpuPrediction predict_on_gpus(const hw::GpuSchedule& schedule, const ReplayConstants& constants);
 
+/// Of launches that are one graph: the host has issued all of them before the first begins, so its times per
+/// kernel, exchange, message, wait and event are 0. What a graph costs by itself is not in it. Copies that
+/// are ready at once queue up in another order than those that the host issues late: a graph may take longer.
+ReplayConstants without_host(ReplayConstants constants);
+
 /// InputError at `where` for a calibration that says nothing of replays.
 const ReplayConstants& replay_constants(const Calibration& calibration, const Location& where);
 

@@ -88,6 +88,7 @@ bool is_changed(const Replanned& row) {
 std::string MeasuredRow::name() const { return std::filesystem::path(scenario).stem().string(); }
 
 bool is_held_out(const MeasuredRow& row) {
+  if (row.graph) return true;
   const auto named = [](const auto& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
@@ -130,11 +131,13 @@ std::optional<double> MeasuredPrediction::error() const {
 MeasuredBoard predict_measured(const std::vector<Replanned>& rows, const Calibration& calibration,
                                const ReplayConstants& constants) {
   MeasuredBoard board{calibration.name, {}};
+  const ReplayConstants in_graphs = without_host(constants);
   for (const Replanned& each : rows) {
     MeasuredPrediction prediction{each.row, each.refused, false, std::nullopt};
     if (each.schedule) {
       prediction.changed = is_changed(each);
-      prediction.predicted = seconds(predict_on_gpus(*each.schedule, constants).end);
+      const ReplayConstants& used = each.row.graph ? in_graphs : constants;
+      prediction.predicted = seconds(predict_on_gpus(*each.schedule, used).end);
     }
     board.rows.push_back(std::move(prediction));
   }

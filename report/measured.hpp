@@ -1,11 +1,11 @@
 #pragma once
 // Replays on GPUs that were measured, and their predictions, which are made anew each time: a file has a
-// JSON line for each policy of each replay (docs/replay.md has the keys); here its scenario is planned again,
-// folded onto as many GPUs, and predicted (report/gpu_prediction.hpp).
-// error = predicted / median - 1. A row is held out where no constant was fitted to it: those of the policies
-// and scenarios that `is_held_out` names, and of all others those whose text "SCENARIO SCALE POLICY" has an
-// odd FNV-1a hash (64 bits). A row whose plan is no longer the one that ran (other launches or bytes) is
-// shown and not summarised.
+// JSON line for each policy of each replay (docs/replay.md has the keys); here its scenario is planned
+// again, folded onto as many GPUs, and predicted (report/gpu_prediction.hpp). error = predicted / median -
+// 1. A row is held out where no constant was fitted to it: those of the policies and scenarios that
+// `is_held_out` names, and of all others those whose text "SCENARIO SCALE POLICY" has an odd FNV-1a hash
+// (64 bits), and all rows of graphs, which are predicted without the host's times. A row whose plan is no
+// longer the one that ran (other launches or bytes) is shown and not summarised.
 
 #include <cstdint>
 #include <filesystem>
@@ -30,6 +30,7 @@ struct MeasuredRow {
   std::int64_t gpus = 0, ranks = 0, launches = 0;
   Bytes bytes;  // between GPUs, in one run
   bool byte_exact = false;
+  bool graph = false;                           // the launches were one CUDA graph; an optional key
   double median = 0, fastest = 0, slowest = 0;  // seconds
   std::int64_t repetitions = 0;
 

@@ -30,6 +30,7 @@ class RecordReader {
         refuse(printable(key), "an unknown key", fmt::format("{}", fmt::join(keys, ", ")));
     }
   }
+  bool has(const std::string& key) const { return record_.contains(key); }
   std::string text(const std::string& key) const {
     const nlohmann::json& value = at(key);
     if (!value.is_string() || value.get<std::string>().empty())
@@ -83,7 +84,7 @@ class RecordReader {
 MeasuredRow read_row(const RecordReader& record) {
   record.allow_only({"scenario", "set", "scale", "policy", "backend", "device", "date", "gpus", "ranks",
                      "launches", "bytes", "byte_exact", "median_seconds", "fastest_seconds",
-                     "slowest_seconds", "repetitions"});
+                     "slowest_seconds", "repetitions", "graph"});
   MeasuredRow row;
   row.scenario = record.text("scenario");
   row.overrides = record.settings("set");
@@ -101,30 +102,31 @@ MeasuredRow read_row(const RecordReader& record) {
   row.fastest = record.number("fastest_seconds");
   row.slowest = record.number("slowest_seconds");
   row.repetitions = record.count("repetitions");
+  row.graph = record.has("graph") && record.flag("graph");
   return row;
 }
 
 }  // namespace
 
 std::string record_line(const MeasuredRow& row) {
-  return Json{{"scenario", row.scenario},
-              {"set", row.overrides},
-              {"scale", row.scale},
-              {"policy", row.policy},
-              {"backend", row.backend},
-              {"device", row.device},
-              {"date", row.date},
-              {"gpus", row.gpus},
-              {"ranks", row.ranks},
-              {"launches", row.launches},
-              {"bytes", row.bytes.value},
-              {"byte_exact", row.byte_exact},
-              {"median_seconds", row.median},
-              {"fastest_seconds", row.fastest},
-              {"slowest_seconds", row.slowest},
-              {"repetitions", row.repetitions}}
-             .dump(-1, ' ', false, Json::error_handler_t::replace) +
-         "\n";
+  Json line{{"scenario", row.scenario},
+            {"set", row.overrides},
+            {"scale", row.scale},
+            {"policy", row.policy},
+            {"backend", row.backend},
+            {"device", row.device},
+            {"date", row.date},
+            {"gpus", row.gpus},
+            {"ranks", row.ranks},
+            {"launches", row.launches},
+            {"bytes", row.bytes.value},
+            {"byte_exact", row.byte_exact},
+            {"median_seconds", row.median},
+            {"fastest_seconds", row.fastest},
+            {"slowest_seconds", row.slowest},
+            {"repetitions", row.repetitions}};
+  if (row.graph) line["graph"] = true;
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::vector<MeasuredRow> read_records(const std::filesystem::path& file) {

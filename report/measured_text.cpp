@@ -20,6 +20,7 @@ std::string remark(const MeasuredPrediction& row) {
   if (!row.refused.empty()) return row.refused;
   if (!row.row.byte_exact) return "not byte-exact";
   if (row.changed) return "planned otherwise now";
+  if (row.row.graph) return "held out; graph";
   return is_held_out(row.row) ? "held out" : "fit";
 }
 

@@ -28,11 +28,13 @@ Replay begin_replay(const Refit& refit, const ReplaySettings& settings) {
   return replay;
 }
 
-double predict(const Refit& refit, const hw::Program& program, std::uint32_t gpus,
+double predict(const Refit& refit, const hw::Program& program, const hw::Measurement& measurement,
                const Calibration& calibration) {
+  const std::uint32_t gpus = measurement.gpus;
   if (gpus == 0) return seconds(sim::simulate(refit, program.operations(), calibration).time);
   const ReplayConstants& constants = replay_constants(calibration, {refit.name, 0, "calibration"});
-  return seconds(predict_on_gpus(hw::make_schedule(program, gpus), constants).end);
+  const hw::GpuSchedule schedule = hw::make_schedule(program, gpus);
+  return seconds(predict_on_gpus(schedule, measurement.graph ? without_host(constants) : constants).end);
 }
 
 ReplayRow run_plan(const Refit& refit, const Plan& plan, hw::Executor& executor,
@@ -48,7 +50,7 @@ ReplayRow run_plan(const Refit& refit, const Plan& plan, hw::Executor& executor,
   row.operations = program.operations().list.size();
   row.measurement = executor.run(program, settings.options);
   if (settings.calibration)
-    row.predicted_seconds = predict(refit, program, row.measurement->gpus, *settings.calibration);
+    row.predicted_seconds = predict(refit, program, *row.measurement, *settings.calibration);
   return row;
 }
 

@@ -30,7 +30,9 @@ std::string row_text(const ReplayRow& row) {
     text += fmt::format("{:>9}  {:>7}  ", time_text(*row.predicted_seconds),
                         row.error() ? fmt::format("{:+.0f} %", 100 * *row.error()) : "-");
   }
-  text += verdict_text(measurement) + "\n";
+  text += verdict_text(measurement) + (measurement.graph ? "; one graph" : "") + "\n";
+  if (!measurement.graph_refused.empty())
+    text += fmt::format("  no graph, launched one by one: {}\n", measurement.graph_refused);
   for (const hw::Mismatch& mismatch : measurement.mismatches) text += fmt::format("  {}\n", mismatch.message);
   return text;
 }
@@ -52,6 +54,8 @@ std::string to_text(const Replay& replay) {
   for (const ReplayRow& row : replay.policies) text += row_text(row);
   return text;
 }
+
+Json reason_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json optional_number(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
 
@@ -80,6 +84,8 @@ Json to_json(const ReplayRow& row) {
           {"mismatch_count", measurement.mismatch_count},
           {"mismatches", std::move(mismatches)},
           {"operations", row.operations},
+          {"graph", measurement.graph},
+          {"graph_refused", reason_or_null(measurement.graph_refused)},
           {"bytes", measurement.moved.value},
           {"verified_bytes", measurement.verified.value},
           {"memory_bytes", measurement.memory.value},

@@ -62,4 +62,16 @@ Event make_event(int gpu) {
   return {event, EventDestroy{gpu}};
 }
 
+void GraphDestroy::operator()(cudaGraph_t graph) const { static_cast<void>(cudaGraphDestroy(graph)); }
+
+void GraphExecDestroy::operator()(cudaGraphExec_t graph) const {
+  static_cast<void>(cudaGraphExecDestroy(graph));
+}
+
+GraphExec make_executable(const Graph& graph) {
+  cudaGraphExec_t executable = nullptr;
+  check(cudaGraphInstantiateWithFlags(&executable, graph.get(), 0), "cudaGraphInstantiateWithFlags");
+  return GraphExec(executable);
+}
+
 }  // namespace isthmus::hw

@@ -51,4 +51,15 @@ struct EventDestroy {
 using Event = std::unique_ptr<CUevent_st, EventDestroy>;
 Event make_event(int gpu);
 
+struct GraphDestroy {
+  void operator()(cudaGraph_t graph) const;
+};
+using Graph = std::unique_ptr<CUgraph_st, GraphDestroy>;
+/// What can be launched of one. Giving it back does not wait: one that runs ends first.
+struct GraphExecDestroy {
+  void operator()(cudaGraphExec_t graph) const;
+};
+using GraphExec = std::unique_ptr<CUgraphExec_st, GraphExecDestroy>;
+GraphExec make_executable(const Graph& graph);
+
 }  // namespace isthmus::hw

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <vector>
 
 #include "hw/cuda/communicators.hpp"
@@ -59,14 +60,33 @@ Measurement NcclExecutor::run(const Program& program, const RunOptions& options)
   measurement.gpus = gpus;
   measurement.launches = schedule.launches.size();
   note_sizes(program, schedule, measurement);
-  const std::uint32_t passes = Codes(program).passes();
-  measurement.passes_needed = passes;
-  if (!communicators_->serves(gpus, schedule.lane_streams)) {
+  measurement.passes_needed = Codes(program).passes();
+  if (options.graph) {
+    // Branches of a graph may start in any order, on each GPU in another one: then exchanges of two
+    // communicators could wait for each other. NCCL can keep the captured order; it reads this once.
+    ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+    try {
+      run_session(program, schedule, options, true, measurement);
+      return measurement;
+    } catch (const CaptureRefused& refused) {
+      measurement.graph_refused = refused.what();
+    }
+  }
+  run_session(program, schedule, options, false, measurement);
+  return measurement;
+}
+
+void NcclExecutor::run_session(const Program& program, const GpuSchedule& schedule, const RunOptions& options,
+                               bool graph, Measurement& measurement) {
+  if (!communicators_->serves(schedule.folding.gpus, schedule.lane_streams)) {
     close();
     communicators_ = std::make_unique<Communicators>();
   }
   GpuSession session(program, schedule, std::chrono::nanoseconds(options.deadline.value / 1000),
                      *communicators_);
+  if (graph) session.capture();
+  measurement.graph = graph;
+  const std::uint32_t passes = measurement.passes_needed;
   const std::uint32_t runs = run_count(options, passes);
   for (std::uint32_t r = 0; r < runs; ++r) {
     const std::uint32_t pass = r % passes;
@@ -77,7 +97,6 @@ Measurement NcclExecutor::run(const Program& program, const RunOptions& options)
   }
   measurement.passes = options.verify ? std::min(runs, passes) : 0;
   session.close();
-  return measurement;
 }
 
 }  // namespace isthmus::hw

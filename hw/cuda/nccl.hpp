@@ -1,11 +1,12 @@
 #pragma once
 // The NCCL backend: one process that drives all GPUs it sees (CUDA_VISIBLE_DEVICES chooses), onto which the
 // program's ranks are folded (hw/fold.hpp). It carries out the schedule of hw/gpu_schedule.hpp: kernels for
-// copies, packing, unpacking and puts; grouped ncclSend/ncclRecv for messages between GPUs. Collectives go as
-// one message per GPU, then copies within it; inside one GPU nothing is sent.
-// Each launch has an event per GPU; times are those of the events after the one that began the run.
-// Every byte of every target shard is compared on the device.
-// Communicators outlive a run: opening them takes seconds, and the next program wants the same.
+// copies, packing, unpacking and puts; grouped ncclSend/ncclRecv for messages between GPUs. Collectives go
+// as one message per GPU, then copies within it; inside one GPU nothing is sent. Each launch has an event
+// per GPU; times are those of the events after the one that began the run. Launches are issued one by one,
+// or (RunOptions::graph) captured once and launched as a graph, unless that is refused. Every byte of every
+// target shard is compared on the device. Communicators outlive a run: opening them takes seconds, and the
+// next program wants the same.
 
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,8 @@ class NcclExecutor : public Executor {
   Measurement run(const Program& program, const RunOptions& options) override;
 
  private:
+  void run_session(const Program& program, const GpuSchedule& schedule, const RunOptions& options, bool graph,
+                   Measurement& measurement);
   /// Gives the communicators back while a watchdog looks on.
   void close();
 

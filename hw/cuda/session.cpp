@@ -16,8 +16,6 @@ namespace {
 /// CUDA contexts and NCCL's set-up take seconds, whatever deadline was asked for.
 constexpr std::chrono::seconds set_up_deadline{120};
 
-Instant after(double milliseconds) { return {static_cast<std::int64_t>(std::max(0.0, milliseconds) * 1e9)}; }
-
 /// In the order of a stream: a copy from ordinary memory has left it when the call returns, but may not yet
 /// have arrived.
 template <class Value>
@@ -47,6 +45,7 @@ GpuSession::GpuSession(const Program& program, const GpuSchedule& schedule, std:
 }
 
 GpuSession::~GpuSession() {
+  graph_.reset();  // an abort of communicators waits for the graphs that use them
   if (!clean_) {
     watchdog_.progress("abort of kernels and communicators");
     if (abort_) *static_cast<volatile std::uint32_t*>(abort_.get()) = 1;
@@ -172,119 +171,6 @@ void GpuSession::prepare(std::uint32_t pass) {
     }
     wait_for_all(target ? "poisoning of targets" : "filling of sources");
   }
-}
-
-std::vector<Instant> GpuSession::execute() {
-  watchdog_.progress("start of a run");
-  for (const Gpu& gpu : gpus_) {
-    use_gpu(gpu.index);
-    check(cudaEventRecord(gpu.start.get(), gpu.streams[0].get()), "cudaEventRecord");
-  }
-  try {
-    for (std::size_t l = 0; l < schedule_.launches.size(); ++l) issue(l);
-  } catch (const SystemError& error) {
-    if (watchdog_.expired()) fail(watchdog_.verdict());
-    throw;
-  }
-  std::vector<Instant> ends(schedule_.launches.size());
-  for (std::size_t l = 0; l < ends.size(); ++l) {
-    watchdog_.progress(describe(l));
-    for (const Gpu& gpu : gpus_) {
-      wait_for(gpu, gpu.done[l].get());
-      float milliseconds = 0;
-      check(cudaEventElapsedTime(&milliseconds, gpu.start.get(), gpu.done[l].get()), "cudaEventElapsedTime");
-      ends[l] = std::max(ends[l], after(static_cast<double>(milliseconds)));
-    }
-  }
-  wait_for_all("end of a run");
-  return ends;
-}
-
-void GpuSession::issue(std::size_t launch) {
-  const Launch& what = schedule_.launches[launch];
-  for (const Gpu& gpu : gpus_) {
-    use_gpu(gpu.index);
-    issue_waits(launch, gpu);
-    if (what.kind != LaunchKind::moves) continue;
-    const auto g = static_cast<std::size_t>(gpu.index);
-    const std::uint32_t begin = schedule_.moves_begin[g][launch];
-    launch_moves(gpu.moves.get() + begin, schedule_.moves_begin[g][launch + 1] - begin, gpu.tiles[launch],
-                 block_budget(gpu, launch), abort_.get(), gpu.streams[what.stream].get());
-  }
-  if (what.kind == LaunchKind::exchange) issue_exchange(what);
-  for (const Gpu& gpu : gpus_) {
-    use_gpu(gpu.index);
-    check(cudaEventRecord(gpu.done[launch].get(), gpu.streams[what.stream].get()), "cudaEventRecord");
-  }
-  watchdog_.progress();
-}
-
-void GpuSession::issue_waits(std::size_t launch, const Gpu& gpu) const {
-  const Launch& what = schedule_.launches[launch];
-  for (const std::uint32_t earlier : schedule_.waits_of(what)) {
-    const bool same_stream = schedule_.launches[earlier].stream == what.stream;
-    for (const Gpu& other : gpus_) {
-      if (same_stream && other.index == gpu.index) continue;
-      check(cudaStreamWaitEvent(gpu.streams[what.stream].get(), other.done[earlier].get(), 0),
-            "cudaStreamWaitEvent");
-    }
-  }
-}
-
-void GpuSession::issue_exchange(const Launch& launch) {
-  const std::uint32_t set = launch.stream / GpuSchedule::streams_per_lane;
-  check(ncclGroupStart(), "ncclGroupStart");
-  for (const Message& message : schedule_.messages_of(launch)) {
-    const Gpu &from = gpus_[message.from], &to = gpus_[message.to];
-    const auto bytes = static_cast<std::size_t>(message.bytes);
-    check(ncclSend(from.arena.get() + message.source, bytes, ncclUint8, to.index,
-                   communicators_.get(set, message.from), from.streams[launch.stream].get()),
-          "ncclSend");
-    check(ncclRecv(to.arena.get() + message.target, bytes, ncclUint8, from.index,
-                   communicators_.get(set, message.to), to.streams[launch.stream].get()),
-          "ncclRecv");
-  }
-  check(ncclGroupEnd(), "ncclGroupEnd");
-  communicators_.settle(set);
-}
-
-/// What goes over a link needs a block per multiprocessor (measured on H200: 132 blocks of 512 threads reach
-/// the rate of the NVLinks, 32 do not). Copies within a GPU fill it, but let NCCL's kernels in.
-MoveBlocks GpuSession::block_budget(const Gpu& gpu, std::size_t launch) const {
-  const auto g = static_cast<std::uint32_t>(gpu.index);
-  const auto multiprocessors = static_cast<std::uint32_t>(gpu.multiprocessors);
-  for (const GpuMove& move : schedule_.moves_of(g, launch)) {
-    if (move.target_gpu != g) return {multiprocessors, true};
-  }
-  return {multiprocessors * 2, false};
-}
-
-void GpuSession::wait_for(const Gpu& gpu, cudaEvent_t event) {
-  use_gpu(gpu.index);
-  for (std::uint32_t spins = 0;; ++spins) {
-    const cudaError_t state = cudaEventQuery(event);
-    if (watchdog_.expired()) fail(watchdog_.verdict());
-    if (state == cudaSuccess) return;
-    if (state != cudaErrorNotReady) check(state, "cudaEventQuery");
-    if (spins > 1000) std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
-}
-
-void GpuSession::wait_for_all(const std::string& what) {
-  watchdog_.progress(what);
-  for (const Gpu& gpu : gpus_) {
-    use_gpu(gpu.index);
-    for (const Stream& stream : gpu.streams) {
-      while (true) {
-        const cudaError_t state = cudaStreamQuery(stream.get());
-        if (watchdog_.expired()) fail(watchdog_.verdict());
-        if (state == cudaSuccess) break;
-        if (state != cudaErrorNotReady) check(state, "cudaStreamQuery");
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
-      }
-    }
-  }
-  watchdog_.progress();
 }
 
 void GpuSession::judge(std::uint32_t pass, std::size_t most_mismatches, Measurement& measurement) {

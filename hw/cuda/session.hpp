@@ -3,6 +3,11 @@
 // give-back. A round is: prepare (fill sources, poison the rest), execute (all launches, timed), judge.
 // Invariants: nothing is in flight between the three; every wait is under the watchdog, which outlives all
 // that may block; after a failure kernels and communicators are aborted before anything is given back.
+// After capture() a run is one launch of a CUDA graph that holds all launches, with their order across
+// GPUs: the host's thread has no part in it. All GPUs begin once each has recorded its start; the end of
+// each launch is an event that the graph records. Such events keep their last run's time until they are
+// recorded anew, so nothing is asked before the whole graph has ended, and the deadline is that of the run.
+// A communicator is not gone before the graphs that use it are, so the graph is given back first.
 
 #include <chrono>
 #include <cstdint>
@@ -16,8 +21,15 @@
 #include "hw/executor.hpp"
 #include "hw/gpu_schedule.hpp"
 #include "hw/judge.hpp"
+#include "model/error.hpp"
 
 namespace isthmus::hw {
+
+/// CUDA or NCCL does not take the launches into a graph; the message is theirs.
+class CaptureRefused : public SystemError {
+ public:
+  using SystemError::SystemError;
+};
 
 class GpuSession {
  public:
@@ -28,6 +40,8 @@ class GpuSession {
   GpuSession(const GpuSession&) = delete;
   GpuSession& operator=(const GpuSession&) = delete;
 
+  /// From here on a run is the launch of a graph. Raises CaptureRefused: then only destruction is left.
+  void capture();
   void prepare(std::uint32_t pass);
   /// When each launch was complete on all GPUs, counted from the start.
   std::vector<Instant> execute();
@@ -52,7 +66,8 @@ class GpuSession {
     DeviceArray<DeviceVerdict> verdict;
     std::vector<ShardPlace> sources, targets;
     std::vector<Stream> streams;
-    std::vector<Event> done;  // by launch
+    std::vector<Event> done;   // by launch: what others wait for
+    std::vector<Event> marks;  // by launch: when it ended, where a graph records that
     Event start;
   };
 
@@ -64,6 +79,10 @@ class GpuSession {
   void upload_shards(Gpu& gpu, const std::vector<ShardPlace>& places, std::uint32_t pass, bool target);
   void wait_for_all(const std::string& what);
   void wait_for(const Gpu& gpu, cudaEvent_t event);
+  void begin_capture(std::vector<Event>& forks);
+  void end_capture(std::vector<Event>& joins);
+  std::vector<Instant> execute_graph();
+  Instant end_of(std::size_t launch) const;
   void issue(std::size_t launch);
   void issue_waits(std::size_t launch, const Gpu& gpu) const;
   void issue_exchange(const Launch& launch);
@@ -79,6 +98,8 @@ class GpuSession {
   std::vector<Gpu> gpus_;
   Communicators& communicators_;
   std::vector<std::uint32_t> operation_of_launch_;
+  GraphExec graph_;
+  bool capturing_ = false;
   bool clean_ = false;
 };
 

@@ -103,6 +103,9 @@ TEST_F(ReplayCommand, has_exit_statuses_for_verdicts_and_for_bad_usage) {
   EXPECT_EQ(run("replay " + scenario() + " --scale 0").status, 2);
   EXPECT_EQ(run("replay " + scenario() + " --repeat 0").status, 2);
   EXPECT_EQ(run("replay " + scenario() + " --policy teleport").status, 2);
+  const ProgramResult graph = run("replay " + scenario() + " --graph");
+  EXPECT_EQ(graph.status, 2);
+  EXPECT_THAT(graph.errors, HasSubstr("--graph: found --backend host beside it; allowed: --backend nccl"));
   const ProgramResult unknown = run("replay " + scenario() + " --backend pigeon");
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.errors, HasSubstr("allowed: host"));

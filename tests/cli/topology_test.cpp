@@ -6,6 +6,7 @@
 
 #include "model/topology/topology_json.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/support/made_sysfs.hpp"
 #include "tests/support/topology_generator.hpp"
 
 namespace isthmus {
@@ -64,6 +65,59 @@ TEST_F(TopologyCommand, show_takes_the_fabric_of_a_scenario) {
       run("topology show --json " + (project_folder() / "scenarios/deepseek-v3-h100.yaml").string());
   ASSERT_EQ(result.status, 0) << result.errors;
   EXPECT_EQ(nlohmann::json::parse(result.output)["hosts"], 64);
+}
+
+TEST_F(TopologyCommand, probe_shows_a_machine_with_gpus_from_its_folders) {
+  test::MadeMachine made;
+  made.nodes = {{{test::MadeKind::gpu}, {test::MadeKind::rdma_nic}}, {{test::MadeKind::gpu}}};
+  test::write_sysfs(made, folder_.path() / "root");
+  const std::string from = "--probe --root '" + (folder_.path() / "root").string() + "'";
+  const ProgramResult result = run("topology show --json " + from);
+  ASSERT_EQ(result.status, 0) << result.errors;
+  const nlohmann::json document = nlohmann::json::parse(result.output);
+  EXPECT_EQ(document["name"], "made");
+  EXPECT_EQ(document["gpus"], 2);
+  EXPECT_EQ(document["nics"], 1);
+  EXPECT_EQ(document["machine"]["processor"], "Made CPU");
+  EXPECT_EQ(document["machine"]["nodes"].size(), 2U);
+  EXPECT_EQ(document["machine"]["gpus"][1]["node"], 1);
+  EXPECT_TRUE(document["machine"]["gpus"][1]["nvlinks"].is_null());
+  EXPECT_EQ(document["machine"]["nics"][0]["megabits_per_second"], 400'000);
+  EXPECT_THAT(run("topology show " + from).output,
+              HasSubstr("mlx5_0 0000:02:00.0, NUMA node 0, RDMA, 400 Gb/s"));
+  const std::string file = (folder_.path() / "made.json").string();
+  ASSERT_EQ(run("topology convert --to json -o " + file + " " + from).status, 0);
+  const nlohmann::json again = nlohmann::json::parse(run("topology show --json " + file).output);
+  for (const char* key : {"name", "hosts", "gpus", "nics", "host_per_gpu", "nic_per_gpu", "types"})
+    EXPECT_EQ(again[key], document[key]) << key;
+}
+
+TEST_F(TopologyCommand, probe_shows_this_machine) {
+  const ProgramResult text = run("topology show --probe");
+  EXPECT_EQ(text.status, 0) << text.errors;
+  for (const char* part : {"processors  ", "NUMA nodes  ", "GPUs  ", "NICs  "})
+    EXPECT_THAT(text.output, HasSubstr(part));
+  const ProgramResult result = run("topology show --probe --json");
+  ASSERT_EQ(result.status, 0) << result.errors;
+  const nlohmann::json document = nlohmann::json::parse(result.output);
+  EXPECT_EQ(document["gpus"], document["machine"]["gpus"].size());
+  EXPECT_EQ(document["nics"], document["machine"]["nics"].size());
+  EXPECT_EQ(document["hosts"], 1);
+}
+
+TEST_F(TopologyCommand, probe_stands_in_place_of_a_source) {
+  for (const auto& [arguments, part] : std::vector<std::pair<std::string, std::string>>{
+           {"show --probe dgx-h100-superpod", "--probe: found 'dgx-h100-superpod' beside it"},
+           {"show", "topology: found none"},
+           {"convert --to json -o -", "topology: found none"},
+           {"show dgx-h100-superpod --root /tmp", "--root: found no --probe beside it"},
+           {"show --probe --root /no-such-folder",
+            "--root: found '/no-such-folder', which has no folder sys"}}) {
+    const ProgramResult result = run("topology " + arguments);
+    EXPECT_EQ(result.status, 2) << arguments;
+    EXPECT_THAT(result.errors, HasSubstr(part)) << arguments;
+    EXPECT_THAT(result.output, ::testing::IsEmpty()) << arguments;
+  }
 }
 
 TEST_F(TopologyCommand, show_prints_the_channels_of_a_graph_file) {

@@ -1,5 +1,6 @@
 #include "report/gpu_prediction.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include <gmock/gmock.h>
@@ -170,6 +171,22 @@ TEST(GpuPrediction, of_a_put_takes_the_rate_of_puts) {
     for (const hw::GpuMove& move : schedule.moves[g]) puts |= move.target_gpu != g;
   }
   EXPECT_EQ(predicted(schedule, slow) > predicted(schedule, constants), puts);
+}
+
+TEST(GpuPrediction, of_a_graph_has_no_time_of_the_host) {
+  const ReplayConstants graph = without_host(constants);
+  double gained = 0;
+  for (const char* name : {"pair-many-tensors", "pair-one-tensor", "rows-to-columns-4", "bidirectional-2"}) {
+    for (const double share : {0.004, 0.1}) {
+      const hw::GpuSchedule schedule = schedule_of(name, share, "golden");
+      const GpuPrediction one_by_one = predict_on_gpus(schedule, constants);
+      const GpuPrediction at_once = predict_on_gpus(schedule, graph);
+      EXPECT_GT(one_by_one.issued, Instant{});
+      EXPECT_EQ(at_once.issued, Instant{});
+      gained = std::max(gained, 1 - seconds(at_once.end) / seconds(one_by_one.end));
+    }
+  }
+  EXPECT_GT(gained, 0.1);
 }
 
 TEST(GpuPrediction, needs_a_calibration_with_constants_of_replays) {

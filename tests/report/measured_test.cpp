@@ -71,6 +71,7 @@ RC_GTEST_FIXTURE_PROP(MeasuredFile, reads_back_what_was_recorded, ()) {
   row.overrides = {"refit.streams=" + std::to_string(*rc::gen::inRange(1, 99)), "fabric.note=\"a\nb\""};
   row.median = 1e-6 * *rc::gen::inRange(1, 1'000'000);
   row.byte_exact = *rc::gen::arbitrary<bool>();
+  row.graph = *rc::gen::arbitrary<bool>();
   row.launches = *rc::gen::inRange<std::int64_t>(0, 1 << 20);
   EXPECT_EQ(fault(record_line(row) + record_line(pair_row())), "");
   RC_ASSERT(read_records(folder_.path() / "m.jsonl") == (std::vector<MeasuredRow>{row, pair_row()}));
@@ -87,6 +88,7 @@ TEST_F(MeasuredFile, faults_name_line_key_found_and_allowed) {
   EXPECT_EQ(fault(with("median_seconds", 0)),
             "m.jsonl:2: median_seconds: found 0; allowed: a number above 0");
   EXPECT_EQ(fault(with("launches", -1)), "m.jsonl:2: launches: found -1; allowed: a whole number from 0 on");
+  EXPECT_EQ(fault(with("graph", 1)), "m.jsonl:2: graph: found 1; allowed: true or false");
   EXPECT_EQ(fault(with("byte_exact", 1)), "m.jsonl:2: byte_exact: found 1; allowed: true or false");
   EXPECT_THAT(fault(with("set", {"a"})), HasSubstr("m.jsonl:2: set: found \"a\"; allowed: KEY=VALUE"));
   EXPECT_THAT(fault(with("policy", "")), HasSubstr("m.jsonl:2: policy: found \"\"; allowed: a text"));
@@ -158,6 +160,26 @@ TEST(Measured, rows_are_held_out_by_policy_by_scenario_and_by_hash) {
     held_out += is_held_out(row) ? 1U : 0U;
   }
   EXPECT_NEAR(static_cast<double>(held_out), 500, 60);
+}
+
+TEST(Measured, rows_of_graphs_are_predicted_without_the_host_and_held_out) {
+  std::vector<Replanned> rows = replan(measured_file);
+  const Calibration calibration = read_calibration(measured_calibration, project_folder() / "scenarios");
+  const MeasuredBoard one_by_one = predict_measured(rows, calibration, *calibration.replay);
+  for (Replanned& row : rows) row.row.graph = true;
+  const MeasuredBoard graphs = predict_measured(rows, calibration, *calibration.replay);
+  std::size_t shorter = 0;
+  double with = 0, without = 0;  // single rows may take longer: copies queue up in another order
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_TRUE(is_held_out(graphs.rows[i].row));
+    if (!graphs.rows[i].predicted) continue;
+    without += *graphs.rows[i].predicted;
+    with += *one_by_one.rows[i].predicted;
+    shorter += *graphs.rows[i].predicted < *one_by_one.rows[i].predicted ? 1U : 0U;
+  }
+  EXPECT_GT(shorter, rows.size() / 2);
+  EXPECT_LT(without, with);
+  EXPECT_EQ(summarise(graphs, true, false).rows + summarise(graphs, false, false).rows, 0U);
 }
 
 /// The gate: what the model is good for. Rows that no constant was fitted to.

@@ -80,6 +80,23 @@ TEST(Replay, shows_what_arrived_wrong) {
   EXPECT_GE(document["policies"][0]["mismatch_count"], 1);
 }
 
+TEST(Replay, says_how_launches_were_issued) {
+  const Refit refit = small("cases/uneven-ceil", 1);
+  hw::HostExecutor executor;
+  Replay result = replay(refit, {"p2p"}, executor, {});
+  const auto row = [&result] { return Json::parse(replay_document(result, true))["policies"][0]; };
+  EXPECT_EQ(row()["graph"], false);
+  EXPECT_TRUE(row()["graph_refused"].is_null());
+  result.policies[0].measurement->graph_refused = "cudaStreamEndCapture: no";
+  EXPECT_EQ(row()["graph_refused"], "cudaStreamEndCapture: no");
+  EXPECT_THAT(replay_document(result, false),
+              HasSubstr("no graph, launched one by one: cudaStreamEndCapture"));
+  result.policies[0].measurement->graph_refused.clear();
+  result.policies[0].measurement->graph = true;
+  EXPECT_EQ(row()["graph"], true);
+  EXPECT_THAT(replay_document(result, false), HasSubstr("one graph"));
+}
+
 TEST(Replay, runs_no_plan_that_is_not_proven) {
   const Refit refit = small("cases/uneven-ceil", 1);
   Plan plan = std::get<Plan>(plan_p2p(refit));
