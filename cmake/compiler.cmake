@@ -17,8 +17,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
 
-# Half the time to compile everything. File-local names of one source are then seen by others, which -Wshadow takes for
-# mistakes; clang-tidy sees every source of a module on its own and warns where one is.
+# Less time to compile everything: 23 s instead of 50 for eight tests of the planner. File-local names of one source
+# are then seen by others, which -Wshadow takes for mistakes; clang-tidy sees every source of a module on its own and
+# warns where one is.
 if(ISTHMUS_UNITY)
   set(CMAKE_UNITY_BUILD ON)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 10)

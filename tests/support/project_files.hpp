@@ -1,6 +1,7 @@
 #pragma once
-// Where the project's own files (scenarios, documentation) and its program stand, for tests that read or run them.
-// The build gives both to project_files.cpp alone, so that no other object depends on the folder it is built in.
+// Where the project's own files (scenarios, documentation) and its program stand, for tests that read or run
+// them. The build gives both to project_files.cpp alone, so that no other object depends on the folder it is
+// built in.
 
 #include <filesystem>
 #include <string>
