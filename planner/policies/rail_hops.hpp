@@ -12,9 +12,9 @@
 
 namespace isthmus {
 
-/// Whether the network leads from every GPU that holds or wants something to every other in another domain: it
-/// is enough that it does to and from two GPUs of different domains, where routes are symmetric and go on from
-/// each other, as within a rail and on joined rails.
+/// Whether the network leads from every GPU that holds or wants something to every other in another domain:
+/// it is enough that it does to and from two GPUs of different domains, where routes are symmetric and go on
+/// from each other, as within a rail and on joined rails.
 bool rails_joined(const Refit& refit);
 
 /// Changes the steps that need it; returns in words the first that no hop helps, or nothing. Requires
