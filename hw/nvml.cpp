@@ -12,8 +12,9 @@
 namespace isthmus::hw {
 namespace {
 
-// Types and values of nvml.h, as far as they are used.
-using NvmlDevice = struct NvmlDeviceRecord*;
+// Types and values of nvml.h, as far as they are used. What its functions point at is untyped here: a record of
+// ours would be another type than the library's own.
+using NvmlDevice = void*;
 using NvmlStatus = int;  // 0: success
 constexpr unsigned most_nvlinks = 36;
 constexpr int peer_capability = 0;  // NVML_NVLINK_CAP_P2P_SUPPORTED
@@ -51,7 +52,7 @@ struct NvmlLibrary {
   NvmlFunction<> init{library, "nvmlInit_v2"}, shutdown{library, "nvmlShutdown"};
   NvmlFunction<unsigned*> count{library, "nvmlDeviceGetCount_v2"};
   NvmlFunction<unsigned, NvmlDevice*> handle{library, "nvmlDeviceGetHandleByIndex_v2"};
-  NvmlFunction<NvmlDevice, NvmlPciInfo*> place{library, "nvmlDeviceGetPciInfo_v3"};
+  NvmlFunction<NvmlDevice, void*> place{library, "nvmlDeviceGetPciInfo_v3"};
   NvmlFunction<NvmlDevice, char*, unsigned> name{library, "nvmlDeviceGetName"};
   NvmlFunction<NvmlDevice, int*, int*> capability{library, "nvmlDeviceGetCudaComputeCapability"};
   NvmlFunction<NvmlDevice, unsigned*> generation{library, "nvmlDeviceGetMaxPcieLinkGeneration"};
@@ -59,7 +60,7 @@ struct NvmlLibrary {
   NvmlFunction<NvmlDevice, unsigned, int*> link_state{library, "nvmlDeviceGetNvLinkState"};
   NvmlFunction<NvmlDevice, unsigned, int, unsigned*> link_capability{library,
                                                                      "nvmlDeviceGetNvLinkCapability"};
-  NvmlFunction<NvmlDevice, unsigned, NvmlPciInfo*> link_end{library, "nvmlDeviceGetNvLinkRemotePciInfo_v2"};
+  NvmlFunction<NvmlDevice, unsigned, void*> link_end{library, "nvmlDeviceGetNvLinkRemotePciInfo_v2"};
   NvmlFunction<NvmlDevice, unsigned, int*> link_device{library, "nvmlDeviceGetNvLinkRemoteDeviceType"};
 };
 

@@ -75,7 +75,8 @@ FakeLink* link_at(void* device, unsigned link) {
   return gpu == nullptr || link >= gpu->links.size() ? nullptr : &gpu->links[link];
 }
 
-void fill(PciInfo* info, unsigned domain, unsigned bus, unsigned device) {
+void fill(void* place, unsigned domain, unsigned bus, unsigned device) {
+  auto* const info = static_cast<PciInfo*>(place);
   std::memset(info, 0, sizeof *info);
   info->domain = domain;
   info->bus = bus;
@@ -113,7 +114,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   return 0;
 }
 
-int nvmlDeviceGetPciInfo_v3(void* device, PciInfo* info) {
+int nvmlDeviceGetPciInfo_v3(void* device, void* info) {
   const FakeGpu* const gpu = gpu_at(device);
   if (gpu == nullptr) return uninitialised;
   fill(info, gpu->domain, gpu->bus, gpu->device);
@@ -170,7 +171,7 @@ int nvmlDeviceGetNvLinkRemoteDeviceType(void* device, unsigned link, int* kind) 
   return 0;
 }
 
-int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* device, unsigned link, PciInfo* info) {
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* device, unsigned link, void* info) {
   const FakeLink* const found = link_at(device, link);
   if (found == nullptr || found->bus < 0) return unsupported;
   fill(info, static_cast<unsigned>(found->domain), static_cast<unsigned>(found->bus),
