@@ -12,8 +12,8 @@
 namespace isthmus::hw {
 namespace {
 
-// Types and values of nvml.h, as far as they are used. What its functions point at is untyped here: a record of
-// ours would be another type than the library's own.
+// Types and values of nvml.h, as far as they are used. What its functions point at is untyped here: a record
+// of ours would be another type than the library's own.
 using NvmlDevice = void*;
 using NvmlStatus = int;  // 0: success
 constexpr unsigned most_nvlinks = 36;
